@@ -1,0 +1,78 @@
+"""Generative classifiers as a Bayesian tool: naive Bayes and Gaussian discriminant analysis.
+
+Names are imported when first used, so that ``import bayesgen`` is quick and changes nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bayesgen import families, plots
+    from bayesgen.estimators import (
+        BernoulliNB,
+        CategoricalNB,
+        GaussianDiscriminantAnalysis,
+        GaussianNB,
+        GenerativeClassifier,
+        MixedNB,
+        MultinomialNB,
+        PoissonNB,
+    )
+    from bayesgen.exceptions import UndefinedNumberError, ZeroProbabilityWarning
+    from bayesgen.priors import Gamma, NormalInverseGamma, NormalInverseWishart
+    from bayesgen.statistics import Statistics
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "BernoulliNB": "estimators",
+    "CategoricalNB": "estimators",
+    "Gamma": "priors",
+    "GaussianDiscriminantAnalysis": "estimators",
+    "GaussianNB": "estimators",
+    "GenerativeClassifier": "estimators",
+    "MixedNB": "estimators",
+    "MultinomialNB": "estimators",
+    "NormalInverseGamma": "priors",
+    "NormalInverseWishart": "priors",
+    "PoissonNB": "estimators",
+    "Statistics": "statistics",
+    "UndefinedNumberError": "exceptions",
+    "ZeroProbabilityWarning": "exceptions",
+}
+
+__all__ = [
+    "BernoulliNB",
+    "CategoricalNB",
+    "Gamma",
+    "GaussianDiscriminantAnalysis",
+    "GaussianNB",
+    "GenerativeClassifier",
+    "MixedNB",
+    "MultinomialNB",
+    "NormalInverseGamma",
+    "NormalInverseWishart",
+    "PoissonNB",
+    "Statistics",
+    "UndefinedNumberError",
+    "ZeroProbabilityWarning",
+    "families",
+    "plots",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(importlib.import_module(f"bayesgen.{_HOME[name]}"), name)
+    elif name in ("families", "plots"):
+        value = importlib.import_module(f"bayesgen.{name}")
+    else:
+        raise AttributeError(f"module 'bayesgen' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,260 @@
+"""Sums over rows: one pass, chunked, float64 accumulators, memory that does not grow with the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
+
+from bayesgen._math import log_rising, safe_log
+
+CHUNK = 2048
+THREADED_CELLS = 1_000_000  # below this, starting threads costs more than it saves
+
+
+def rows(x: Any, i: Any, j: int | None = None) -> np.ndarray:
+    """Rows i..j (or an index array i) of a dense or sparse matrix, dense."""
+    part = x[i] if j is None else x[i:j]
+    return part.toarray() if sp.issparse(part) else part
+
+
+def row_blocks(n: int, cells_per_row: int, cells: int = 1 << 19) -> list[slice]:
+    """Slices of rows whose temporaries stay near `cells` numbers."""
+    step = max(1, cells // max(1, cells_per_row))
+    return [slice(i, min(n, i + step)) for i in range(0, n, step)]
+
+
+def _spans(n: int, parts: int) -> list[tuple[int, int]]:
+    cut = [k * n // parts for k in range(parts + 1)]
+    return list(zip(cut[:-1], cut[1:], strict=True))
+
+
+def _map_rows(work: Callable[[int, int], Any], n: int, cells: int) -> list[Any]:
+    """work(lo, hi) over all rows: in two threads with one BLAS thread each when there is much to do.
+
+    BLAS threads on small blocks collapse when another process holds a core; Python threads do not.
+    """
+    if cells < THREADED_CELLS:
+        return [work(0, n)]
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(2) as pool:
+        return list(pool.map(lambda span: work(*span), _spans(n, 2)))
+
+
+def _one_hot(codes: np.ndarray, weights: np.ndarray | None, n_classes: int) -> np.ndarray:
+    out = np.zeros((n_classes, len(codes)))
+    out[codes, np.arange(len(codes))] = 1.0 if weights is None else weights
+    return out
+
+
+def _chunks(lo: int, hi: int) -> Iterable[tuple[int, int]]:
+    return ((i, min(hi, i + CHUNK)) for i in range(lo, hi, CHUNK))
+
+
+def _part(w: np.ndarray | None, i: int, j: int) -> np.ndarray | None:
+    return None if w is None else w[i:j]
+
+
+# ------------------------------------------------------------------------------------------- counts
+
+
+def class_sums(x: Any, codes: np.ndarray, weights: np.ndarray | None, n_classes: int) -> np.ndarray:
+    """Weighted sum of the rows of each class, shape (K, d)."""
+    if sp.issparse(x):
+        return _sparse_class_sums(x, codes, weights, n_classes)
+    n, d = x.shape
+
+    def work(lo: int, hi: int) -> np.ndarray:
+        total = np.zeros((n_classes, d))
+        for i, j in _chunks(lo, hi):
+            block = np.asarray(x[i:j], dtype=float)
+            total += _one_hot(codes[i:j], _part(weights, i, j), n_classes) @ block
+        return total
+
+    return sum(_map_rows(work, n, n * d))
+
+
+def _sparse_class_sums(x: Any, codes: np.ndarray, weights: np.ndarray | None, n_classes: int) -> np.ndarray:
+    """Scatter-add of the stored entries into (K, d), a few hundred thousand at a time.
+
+    `np.bincount` adds exactly what `np.add.at` would, several times faster; chunks keep its index
+    array in cache.
+    """
+    n, d = x.shape
+    total = np.zeros(n_classes * d)
+    span = 1 << 18
+    i = 0
+    while i < n:
+        j = max(i + 1, int(np.searchsorted(x.indptr, x.indptr[i] + span, side="right")) - 1)
+        j = min(j, n)
+        a, b = x.indptr[i], x.indptr[j]
+        per_row = np.diff(x.indptr[i : j + 1])
+        data = x.data[a:b].astype(float, copy=False)
+        if weights is not None:
+            data = data * np.repeat(weights[i:j], per_row)
+        _scatter_add(total, np.repeat(codes[i:j], per_row), x.indices[a:b], data, n_classes, d)
+        i = j
+    return total.reshape(n_classes, d)
+
+
+def _scatter_add(
+    total: np.ndarray, row: np.ndarray, col: np.ndarray, data: np.ndarray, n_rows: int, n_cols: int
+) -> None:
+    index = row.astype(np.int64) * n_cols + col
+    total += np.bincount(index, weights=data, minlength=n_rows * n_cols)
+
+
+# ------------------------------------------------------------------------------- moments of classes
+
+
+def _pilots(x: Any, codes: np.ndarray, n_classes: int) -> np.ndarray:
+    """A row near each class mean, shape (K, d): the mean of the first rows of the class.
+
+    Residuals about it keep every digit when the data sit far from zero or the classes far apart.
+    """
+    d = x.shape[1]
+    out = np.zeros((n_classes, d))
+    first = np.full(n_classes, -1)
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    for k in np.flatnonzero(first >= 0):
+        window = slice(first[k], first[k] + 256)
+        block = rows(x, np.arange(len(codes))[window][codes[window] == k]).astype(float)
+        with np.errstate(over="ignore", invalid="ignore"):
+            out[k] = block[0] + (block - block[0]).mean(axis=0)
+    return out
+
+
+def pooled_moments(
+    x: Any, codes: np.ndarray, weights: np.ndarray | None, n_classes: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Pilots (K, d), residual sums (K, d) and residual scatter (d, d) summed over the classes."""
+    n, d = x.shape
+    pilot = _pilots(x, codes, n_classes)
+
+    def work(lo: int, hi: int) -> tuple[np.ndarray, np.ndarray]:
+        total, scatter = np.zeros((n_classes, d)), np.zeros((d, d))
+        for i, j in _chunks(lo, hi):
+            w = _part(weights, i, j)
+            residual = rows(x, i, j) - pilot[codes[i:j]]
+            total += _one_hot(codes[i:j], w, n_classes) @ residual
+            scatter += residual.T @ (residual if w is None else w[:, None] * residual)
+        return total, scatter
+
+    parts = _map_rows(work, n, n * d)
+    return pilot, sum(p[0] for p in parts), sum(p[1] for p in parts)
+
+
+def class_moments(
+    x: Any, codes: np.ndarray, weights: np.ndarray | None, n_classes: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Pilots (K, d), residual sums (K, d) and residual scatter (K, d, d) of each class."""
+    n, d = x.shape
+    pilot = _pilots(x, codes, n_classes)
+    order = np.argsort(codes, kind="stable")
+    bounds = np.searchsorted(codes[order], np.arange(n_classes + 1))
+
+    def work(lo: int, hi: int) -> tuple[np.ndarray, np.ndarray]:
+        total, scatter = np.zeros((n_classes, d)), np.zeros((n_classes, d, d))
+        for k in range(n_classes):
+            for i, j in _chunks(max(lo, bounds[k]), min(hi, bounds[k + 1])):
+                index = order[i:j]
+                residual = rows(x, index) - pilot[k]
+                weighted = residual if weights is None else weights[index][:, None] * residual
+                total[k] += weighted.sum(axis=0)
+                scatter[k] += residual.T @ weighted
+        return total, scatter
+
+    parts = _map_rows(work, n, n * d)
+    return pilot, sum(p[0] for p in parts), sum(p[1] for p in parts)
+
+
+def diagonal_moments(
+    x: Any, codes: np.ndarray, weights: np.ndarray | None, n_classes: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Pilots (K, d), residual sums (K, d) and sums of squared residuals (K, d) of each class."""
+    n, d = x.shape
+    pilot = _pilots(x, codes, n_classes)
+
+    def work(lo: int, hi: int) -> tuple[np.ndarray, np.ndarray]:
+        total, square = np.zeros((n_classes, d)), np.zeros((n_classes, d))
+        for i, j in _chunks(lo, hi):
+            residual = rows(x, i, j) - pilot[codes[i:j]]
+            hot = _one_hot(codes[i:j], _part(weights, i, j), n_classes)
+            total += hot @ residual
+            square += hot @ np.multiply(residual, residual, out=residual)
+        return total, square
+
+    parts = _map_rows(work, n, n * d)
+    return pilot, sum(p[0] for p in parts), sum(p[1] for p in parts)
+
+
+def observed_moments(
+    x: np.ndarray, codes: np.ndarray, weights: np.ndarray | None, n_classes: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """`diagonal_moments` over the observed (not NaN) cells, with their weight (K, d) first."""
+    _, d = x.shape
+    seen = np.zeros((n_classes, d))
+    pilot, total, square = np.zeros_like(seen), np.zeros_like(seen), np.zeros_like(seen)
+    for k in range(n_classes):
+        index = np.flatnonzero(codes == k)
+        if not index.size:
+            continue
+        block = rows(x, index).astype(float)
+        w = np.ones(len(index)) if weights is None else weights[index]
+        observed = ~np.isnan(block)
+        first = np.where(observed.any(axis=0), block[observed.argmax(axis=0), np.arange(d)], 0.0)
+        residual = np.where(observed, block - first, 0.0)
+        seen[k], pilot[k] = w @ observed, first
+        total[k], square[k] = w @ residual, w @ (residual * residual)
+    return seen, pilot, total, square
+
+
+# ------------------------------------------------------------------------------- rising factorials
+
+LAYERS = 4  # counts above this are rare in text and take the general formula
+
+
+def rising_tables(a: np.ndarray) -> list[np.ndarray]:
+    """log(a + m) for m = 0..3, each (d, K) and C-contiguous, for `rising_sums`."""
+    return [np.ascontiguousarray(safe_log(a + m).T) for m in range(LAYERS)]
+
+
+def rising_sums(x: Any, a: np.ndarray, tables: list[np.ndarray]) -> np.ndarray:
+    r""":math:`\sum_j \ln (a_{kj})_{x_{ij}}`, shape (n, K), for x (n, d) dense or sparse and a (K, d).
+
+    Whole counts are summed as :math:`\sum_m [x > m] \ln(a + m)`, one sparse product a layer: most
+    counts are 1, so most of the work is one product, and no digits are lost in differences of gammaln.
+    """
+    x = sp.csr_array(x)
+    if not x.has_canonical_format:
+        x = x.copy()
+        x.sum_duplicates()
+    whole = bool(np.all(x.data == np.floor(x.data)))
+    out = np.zeros((x.shape[0], a.shape[0]))
+    for m in range(LAYERS if whole else 0):
+        x = _entries_above(x, m)
+        if not x.nnz:
+            return out
+        ones = sp.csr_array((np.ones(x.nnz), x.indices, x.indptr), shape=x.shape)
+        out += ones @ tables[m]
+    rest = _entries_above(x, LAYERS if whole else 0)
+    offset = LAYERS if whole else 0
+    step = max(1, (1 << 19) // len(a))
+    row = np.repeat(np.arange(x.shape[0]), np.diff(rest.indptr))
+    for i in range(0, rest.nnz, step):
+        part = slice(i, i + step)
+        term = log_rising(a[:, rest.indices[part]] + offset, rest.data[part] - offset)
+        for k in range(len(a)):
+            out[:, k] += np.bincount(row[part], weights=term[k], minlength=len(out))
+    return out
+
+
+def _entries_above(x: Any, m: int) -> Any:
+    keep = x.data > m
+    if keep.all():
+        return x
+    indptr = np.concatenate([[0], np.cumsum(keep)])[x.indptr]
+    return sp.csr_array((x.data[keep], x.indices[keep], indptr), shape=x.shape)

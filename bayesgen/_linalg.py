@@ -1,0 +1,88 @@
+"""Cholesky factors of small matrices: LAPACK for NumPy, plain products for JAX.
+
+The JAX versions are loops over columns made of elementwise and matrix products. A compiled program with
+several *batched* LAPACK calls can deadlock in jaxlib 0.10 on CPU, so no program of this library
+contains one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.linalg
+
+from bayesgen._math import Array, namespace
+
+
+def cholesky(a: Array) -> Array:
+    """Lower Cholesky factor of (..., d, d) matrices. NumPy input: `LinAlgError` if not positive definite."""
+    if namespace(a) is np:
+        return np.linalg.cholesky(a)
+    d = a.shape[-1]
+
+    def column(j: Any, lower: Array) -> Array:
+        row = lower[..., j, :]
+        s = a[..., :, j] - jnp.einsum("...ik,...k->...i", lower, row)
+        pivot = jnp.sqrt(s[..., j])
+        col = jnp.where(jnp.arange(d) >= j, s / pivot[..., None], 0.0)
+        return lower.at[..., :, j].set(col)
+
+    return jax.lax.fori_loop(0, d, column, jnp.zeros_like(a))
+
+
+def inverse_lower(lower: Array) -> Array:
+    """Inverse of lower-triangular (..., d, d) matrices."""
+    d = lower.shape[-1]
+    if namespace(lower) is np:
+        eye = np.eye(d)
+        flat = lower.reshape(-1, d, d)
+        out = np.stack([scipy.linalg.solve_triangular(m, eye, lower=True, check_finite=False) for m in flat])
+        return out.reshape(lower.shape)
+
+    def row(i: Any, inverse: Array) -> Array:
+        r = (i == jnp.arange(d)) - jnp.einsum("...k,...kj->...j", lower[..., i, :], inverse)
+        return inverse.at[..., i, :].set(r / lower[..., i, i][..., None])
+
+    return jax.lax.fori_loop(0, d, row, jnp.zeros_like(lower))
+
+
+def inverse_factor(a: Array) -> tuple[Array, Array]:
+    """Inverse Cholesky factor W with W a W' = I, and ln |a|, for (..., d, d) matrices.
+
+    The matrix is scaled to unit diagonal first, so that columns in different units do not matter.
+    """
+    xp = namespace(a)
+    sd = xp.sqrt(xp.diagonal(a, axis1=-2, axis2=-1))
+    lower = cholesky(a / (sd[..., :, None] * sd[..., None, :]))
+    logdet = 2 * (xp.log(xp.diagonal(lower, axis1=-2, axis2=-1)) + xp.log(sd)).sum(-1)
+    return inverse_lower(lower) / sd[..., None, :], logdet
+
+
+def dependent_columns(a: np.ndarray) -> list[int]:
+    """Columns that make a covariance matrix singular: [] if it is positive definite.
+
+    A zero variance gives that column alone. Otherwise the matrix is scaled to correlations; the first
+    column whose conditional variance given the earlier ones is below 10 d eps is returned last, after
+    the columns it depends on.
+    """
+    variance = np.diagonal(a)
+    flat = np.flatnonzero(~(variance > 0))
+    if flat.size:
+        return flat.tolist()
+    d = len(a)
+    sd = np.sqrt(variance)
+    r = a / np.outer(sd, sd)
+    if np.linalg.eigvalsh(r)[0] > 20 * d * np.finfo(float).eps:
+        return []
+    lower = np.zeros((d, d))
+    for j in range(d):
+        lower[j, :j] = scipy.linalg.solve_triangular(lower[:j, :j], r[j, :j], lower=True) if j else 0.0
+        pivot = 1.0 - lower[j, :j] @ lower[j, :j]
+        if pivot <= 10 * d * np.finfo(float).eps:
+            on = scipy.linalg.solve_triangular(lower[:j, :j].T, lower[j, :j]) if j else np.zeros(0)
+            return [*np.flatnonzero(np.abs(on) > 1e-6).tolist(), j]
+        lower[j, j] = np.sqrt(pivot)
+    return []

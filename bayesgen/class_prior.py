@@ -1,0 +1,106 @@
+r"""Class probabilities: y ~ Categorical(phi), phi ~ Dirichlet(a), or known phi.
+
+The posterior is :math:`\mathrm{Dir}(a + n)`; the predictive is its mean :math:`(a_k+n_k)/(A+M)`; the evidence of the
+label sequence is :math:`\sum_k\ln(a_k)_{n_k} - \ln(A)_M`. With two classes these are the numbers of a Bernoulli label
+with a Beta prior. a = 0 is a limit: the mean is then the relative frequency, and there is no evidence.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bayesgen._math import Array, log_rising, namespace, safe_divide, safe_log
+from bayesgen._random import generator, log_gamma_draws
+from bayesgen.exceptions import UndefinedNumberError
+from bayesgen.families import dirichlet
+from bayesgen.families.base import family, static
+
+__all__ = ["ClassPrior"]
+
+
+@family
+class ClassPrior:
+    """Dirichlet class probabilities, or fixed ones; see the module docstring.
+
+    Parameters
+    ----------
+    alpha : float or array (K,)
+        Concentration a. A posterior holds a (K,) array.
+    fixed : array (K,) or None
+        Known class probabilities; alpha is then not used.
+    n_classes : int
+        K.
+    """
+
+    alpha: Any = 1.0
+    fixed: Any = None
+    n_classes: int = static(0)
+
+    def concentration(self) -> Array:
+        """a as a (K,) array."""
+        return dirichlet.broadcast(self.alpha, (self.n_classes,), "class_alpha")
+
+    def sample(self) -> Any:
+        """NumPyro site ``class_prob`` (K,): sampled, or deterministic if known."""
+        import jax.numpy as jnp
+        import numpyro
+        import numpyro.distributions as dist
+
+        if self.fixed is not None:
+            return numpyro.deterministic("class_prob", jnp.asarray(self.fixed))
+        return numpyro.sample("class_prob", dist.Dirichlet(self.concentration()))
+
+    def condition(self, count: Array) -> ClassPrior:
+        """Dirichlet(a + n); known probabilities stay."""
+        if self.fixed is not None:
+            return self
+        return ClassPrior(self.concentration() + count, None, self.n_classes)
+
+    def log_prob(self, route: str, count: Array) -> Array:
+        """ln of the class probabilities that a route plugs in (or, exact, the predictive), shape (K,)."""
+        if self.fixed is not None:
+            return safe_log(np.asarray(self.fixed, dtype=float))
+        if route in ("mle", "unbiased"):
+            return dirichlet.log_normalised(count)
+        posterior = self.condition(count).concentration()
+        if route != "map":
+            return dirichlet.log_normalised(posterior)
+        counts, boundary = dirichlet.mode_counts(posterior)
+        if boundary:
+            dirichlet.warn_boundary("class_prob")
+        return dirichlet.log_normalised(counts)
+
+    def log_evidence(self, count: Array) -> Array:
+        """ln p(y) of the label sequence, ()."""
+        if self.fixed is not None:
+            return dirichlet.dot_log(count, safe_log(np.asarray(self.fixed, dtype=float)))
+        alpha = self.concentration()
+        if namespace(alpha) is np and not (alpha > 0).all():
+            raise UndefinedNumberError(
+                "there is no evidence of the labels: class_alpha=0 is an improper prior; "
+                "give class_alpha > 0 or a fixed class_prior"
+            )
+        return dirichlet.log_evidence(alpha, count)
+
+    def log_density(self, log_prob: Array) -> Array:
+        """Log density of class probabilities exp(log_prob); 0 if they are known."""
+        if self.fixed is not None:
+            return 0.0
+        return dirichlet.log_density(self.concentration(), log_prob)
+
+    def log_loo(self, codes: np.ndarray, weights: np.ndarray, count: np.ndarray) -> np.ndarray:
+        """ln p(y = k | all labels but i), shape (n, K)."""
+        if self.fixed is not None:
+            return np.broadcast_to(self.log_prob("exact", count), (len(codes), self.n_classes))
+        left = np.broadcast_to(self.condition(count).concentration(), (len(codes), self.n_classes)).copy()
+        left[np.arange(len(codes)), codes] -= weights
+        return safe_log(safe_divide(np.maximum(left, 0.0), left.sum(axis=1, keepdims=True)))
+
+    def draw(self, key: Any, n: int) -> np.ndarray:
+        """n draws of ln phi, shape (n, K)."""
+        if self.fixed is not None:
+            return np.broadcast_to(safe_log(np.asarray(self.fixed, dtype=float)), (n, self.n_classes))
+        log_gamma = log_gamma_draws(generator(key), self.concentration(), (n, self.n_classes))
+        return log_gamma - np.logaddexp.reduce(log_gamma, axis=-1, keepdims=True)

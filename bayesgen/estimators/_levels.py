@@ -1,0 +1,158 @@
+"""Levels of categorical columns: found, declared, united, and turned into codes.
+
+A column of whole numbers has levels 0..max (its values are codes); other columns have their distinct values,
+sorted, or the levels that a categorical column declares.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bayesgen.estimators._input import column_values, is_missing
+from bayesgen.families.base import column_name
+from bayesgen.families.categorical import CategoricalStats
+from bayesgen.statistics import Columns
+
+
+def is_codes(levels: np.ndarray) -> bool:
+    """Whether the levels are the codes 0..s-1."""
+    return levels.dtype.kind in "iu" and np.array_equal(levels, np.arange(len(levels)))
+
+
+def _sorted_distinct(values: np.ndarray, name: str) -> np.ndarray:
+    try:
+        return np.unique(values)
+    except TypeError:
+        kinds = sorted({type(v).__name__ for v in values.tolist()})
+        raise ValueError(
+            f"{name} mixes values of different types ({', '.join(kinds)}); make them all of one type, or pass "
+            "categories="
+        ) from None
+
+
+def find(
+    x: Any, j: int, before: np.ndarray | None, least: int, names: Any, weights: np.ndarray | None = None
+) -> np.ndarray:
+    """Levels of column j: those known before and those of a new batch.
+
+    Rows of weight zero declare codes and names; of real numbers only those with weight are levels.
+    """
+    values, declared = column_values(x, j)
+    name = column_name(j, names)
+    seen = ~is_missing(values)
+    counted = values[seen if weights is None else seen & (weights > 0)]
+    values = values[seen]
+    if declared is not None:
+        return declared if before is None else union(before, declared, j, names)
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise ValueError(f"Input X contains infinity: {name}")
+    if values.dtype.kind in "iuf" and (before is None or is_codes(before)):
+        whole = bool(np.all(values == np.floor(values)))
+        if not whole and before is not None and len(before):
+            fraction = values[values != np.floor(values)][0]
+            raise ValueError(
+                f"{name} holds {fraction:g} but its levels are whole-number codes; declare other levels with categories="
+            )
+        if whole:
+            _refuse_negative(values, name)
+            top = int(values.max()) + 1 if values.size else 0
+            return np.arange(max(top, int(least), 0 if before is None else len(before)))
+    fresh = _sorted_distinct(counted if values.dtype.kind == "f" else values, name)
+    return fresh if before is None or not len(before) else union(before, fresh, j, names)
+
+
+def _refuse_negative(values: np.ndarray, name: str) -> None:
+    if values.size and values.min() < 0:
+        raise ValueError(
+            f"Negative values in data: {name} holds {values.min():g}; whole-number codes are 0, 1, ... Declare other "
+            "levels with categories="
+        )
+
+
+def declare(levels: Any, j: int) -> np.ndarray:
+    """Levels given by the user, in the user's order."""
+    out = np.asarray(levels)
+    if out.dtype.kind in "US" and not all(isinstance(v, (str, bytes)) for v in levels):
+        out = np.array(list(levels), dtype=object)
+    if out.ndim != 1 or not out.size or len(set(out.tolist())) != len(out):
+        raise ValueError(f"categories[{j}] must be a list of distinct levels; got {levels!r}")
+    return out
+
+
+def union(a: np.ndarray, b: np.ndarray, j: int, names: Any) -> np.ndarray:
+    """Levels of a column from two batches."""
+    if np.array_equal(a, b):
+        return a
+    if not len(a) or not len(b):
+        return b if not len(a) else a
+    if is_codes(a) and is_codes(b):
+        return a if len(a) >= len(b) else b
+    name = column_name(j, names)
+    if (a.dtype.kind in "iufb") != (b.dtype.kind in "iufb"):
+        raise ValueError(
+            f"{name} has the levels {a[:3].tolist()} in one batch and {b[:3].tolist()} in another: different types"
+        )
+    new = [v for v in b.tolist() if v not in set(a.tolist())]
+    in_order = np.array_equal(a, _sorted_distinct(a, name)) and np.array_equal(b, _sorted_distinct(b, name))
+    joined = np.concatenate([a, np.array(new, dtype=b.dtype)]) if new else a
+    return _sorted_distinct(joined, name) if in_order else joined
+
+
+def encode(x: Any, columns: Columns, allow_missing: bool, unknown: str) -> np.ndarray:
+    """Level codes (n, d): -1 is missing, s_j is a level that the column does not know."""
+    levels = columns.levels or ()
+    out = np.empty((x.shape[0], len(levels)), dtype=np.int64)
+    for j, known in enumerate(levels):
+        values, _ = column_values(x, j)
+        missing = is_missing(values)
+        name = column_name(j, columns.names)
+        if missing.any() and not allow_missing:
+            raise ValueError(f"Input X contains NaN: {name} has a missing value and missing='error'")
+        codes = np.full(len(values), -1, dtype=np.int64)
+        codes[~missing] = _codes(values[~missing], known, name)
+        strange = codes == len(known)
+        if strange.any() and unknown == "error":
+            raise ValueError(
+                f"{name} holds the level {values[strange][0]!r}, which is not among its levels {known[:20].tolist()}"
+            )
+        if unknown == "ignore":
+            codes[strange] = -1
+        out[:, j] = codes
+    return out
+
+
+def _codes(values: np.ndarray, levels: np.ndarray, name: str) -> np.ndarray:
+    """Position of each value among the levels; len(levels) where it is none of them."""
+    s = len(levels)
+    if values.dtype.kind in "iufb" and is_codes(levels):
+        if values.dtype.kind == "f":
+            if not np.isfinite(values).all():
+                raise ValueError(f"Input X contains infinity: {name}")
+            fraction = values[values != np.floor(values)]
+            if fraction.size:
+                raise ValueError(
+                    f"{name} holds {fraction[0]:g} but its levels are whole-number codes; declare other levels with "
+                    "categories="
+                )
+        _refuse_negative(values, name)
+        return np.minimum(values, s).astype(np.int64)
+    if values.dtype.kind in "iufb" and levels.dtype.kind in "iufb":
+        order = np.argsort(levels, kind="stable")
+        at = np.minimum(np.searchsorted(levels[order], values), s - 1)
+        return np.where(levels[order][at] == values, order[at], s)
+    place = {v: i for i, v in enumerate(levels.tolist())}
+    return np.array([place.get(v, s) for v in values.tolist()], dtype=np.int64)
+
+
+def adapt(stats: CategoricalStats, old: Columns, new: Columns) -> CategoricalStats:
+    """Counts over old levels as counts over new ones, which contain them."""
+    a, b = old.levels or (), new.levels or ()
+    if all(len(p) == len(q) and np.array_equal(p, q) for p, q in zip(a, b, strict=True)):
+        return stats
+    starts = np.concatenate([[0], np.cumsum([len(q) for q in b])]).astype(int)
+    index = [start + _codes(p, q, "") for p, q, start in zip(a, b, starts[:-1], strict=True)]
+    out = np.zeros((len(stats.level_count), starts[-1]))
+    out[:, np.concatenate(index).astype(int)] = stats.level_count
+    return CategoricalStats(out)

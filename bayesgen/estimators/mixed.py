@@ -1,0 +1,453 @@
+"""Naive Bayes over blocks of columns of different kinds, and the general classifier of one family."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from bayesgen import families
+from bayesgen.estimators import _input, _levels
+from bayesgen.estimators._base import GenerativeBase, Learned
+from bayesgen.estimators.discrete import DROP_NAN, BernoulliNB, CategoricalNB, check_missing
+from bayesgen.estimators.gaussian import GaussianNB
+from bayesgen.families import Family, Labels, Mixed
+from bayesgen.families.base import column_name
+from bayesgen.fit import ROUTES, Fit, MixedFit
+from bayesgen.statistics import Columns
+
+__all__ = ["GenerativeClassifier", "MixedNB"]
+
+MOST_LEVELS = 20  # whole-number columns with more distinct values are measurements
+
+
+def select(X: Any, index: np.ndarray) -> Any:
+    """Columns of an array or data frame."""
+    if hasattr(X, "iloc"):
+        return X.iloc[:, index]
+    if hasattr(X, "get_column"):
+        return X.select([X.columns[j] for j in index])
+    return X[:, index]
+
+
+def column_kind(X: Any, j: int) -> str:
+    """The automatic type of a column: "bernoulli", "categorical" or "gaussian"."""
+    values, declared = _input.column_values(X, j)
+    if declared is not None:
+        return "categorical"
+    if values.dtype.kind == "b":
+        return "bernoulli"
+    if values.dtype.kind not in "iuf":
+        return "categorical"
+    values = values[~_input.is_missing(values)]
+    distinct = np.unique(values)
+    if np.isin(distinct, (0, 1)).all():
+        return "bernoulli"
+    whole = bool(np.all(distinct == np.floor(distinct)))
+    return "categorical" if whole and len(distinct) <= MOST_LEVELS else "gaussian"
+
+
+class MixedNB(GenerativeBase):
+    r"""Naive Bayes over blocks of columns, each with an estimator and prior of its own.
+
+    Given the class the blocks are independent: :math:`\ln p(x \mid y) = \sum_b \ln p_b(x_b \mid y)`; there is one set of class
+    probabilities.
+
+    Parameters
+    ----------
+    blocks : "auto" or list of (name, estimator, columns), default="auto"
+        Columns are names, indices, or a slice. "auto" types every column: booleans and 0/1 are Bernoulli; strings,
+        categoricals and whole numbers with at most 20 values are categorical; other numbers are normal. See
+        ``blocks_`` for what it decided.
+    inference : {"exact", "mean", "map", "mle"}, default="exact"
+        Route of the class probabilities; each block has its own.
+    class_alpha, class_prior, fit_prior, random_state : see `BernoulliNB`
+
+    Attributes
+    ----------
+    blocks_ : list of (name, fitted estimator, column indices)
+    classes_, class_count_, class_log_prior_, prior_, posterior_, statistics_, log_evidence_,
+    log_evidence_parts_, n_features_in_, feature_names_in_
+
+    Examples
+    --------
+    >>> from bayesgen import MixedNB
+    >>> X = [[1.5, "p"], [3.1, "p"], [6.2, "q"], [9.9, "q"]]
+    >>> model = MixedNB().fit(X, [0, 0, 1, 1])
+    >>> [(name, columns.tolist()) for name, _, columns in model.blocks_]
+    [('categorical', [1]), ('gaussian', [0])]
+    """
+
+    def __init__(
+        self,
+        *,
+        blocks: Any = "auto",
+        inference: str = "exact",
+        class_alpha: Any = 1.0,
+        class_prior: Any = None,
+        fit_prior: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.blocks = blocks
+        self.inference = inference
+        self.class_alpha = class_alpha
+        self.class_prior = class_prior
+        self.fit_prior = fit_prior
+        self.random_state = random_state
+
+    missing = "marginalize"  # each block decides
+
+    # ---- blocks
+
+    def _templates(self, columns: Columns) -> list[Any]:
+        """The unfitted estimator of each block."""
+        names = [b[0] for b in columns.blocks or ()]
+        if isinstance(self.blocks, str):
+            auto = {
+                "bernoulli": BernoulliNB(binarize=None),
+                "categorical": CategoricalNB(),
+                "gaussian": GaussianNB(),
+            }
+            return [auto[name] for name in names]
+        return [estimator for _, estimator, _ in self.blocks]
+
+    def _block_indices(self, X: Any, holder: Any) -> list[tuple[str, np.ndarray]]:
+        d = holder.n_features_in_
+        if isinstance(self.blocks, str):
+            if self.blocks != "auto":
+                raise ValueError(f"blocks must be 'auto' or a list of (name, estimator, columns); got {self.blocks!r}")
+            kinds = np.array([column_kind(X, j) for j in range(d)])
+            present = [kind for kind in ("bernoulli", "categorical", "gaussian") if (kinds == kind).any()]
+            return [(kind, np.flatnonzero(kinds == kind)) for kind in present]
+        names = getattr(holder, "feature_names_in_", None)
+        out, used = [], np.zeros(d, dtype=int)
+        for entry in self.blocks:
+            if len(entry) != 3 or not isinstance(entry[1], GenerativeBase):
+                raise ValueError(f"each block is (name, estimator, columns) with a bayesgen estimator; got {entry!r}")
+            index = self._indices(entry[2], d, names)
+            used[index] += 1
+            out.append((str(entry[0]), index))
+        if len({name for name, _ in out}) < len(out):
+            raise ValueError(f"block names must be distinct; got {[name for name, _ in out]}")
+        if (used > 1).any():
+            raise ValueError(f"{column_name(int(np.flatnonzero(used > 1)[0]), names)} is in more than one block")
+        if not out:
+            raise ValueError("blocks is empty: name at least one (name, estimator, columns)")
+        return out
+
+    def _indices(self, columns: Any, d: int, names: Any) -> np.ndarray:
+        if isinstance(columns, slice):
+            return np.arange(d)[columns]
+        columns = [columns] if isinstance(columns, (str, int, np.integer)) else list(columns)
+        out = []
+        for c in columns:
+            if isinstance(c, str):
+                hits = [] if names is None else np.flatnonzero(np.asarray(names) == c).tolist()
+                if not hits:
+                    raise ValueError(f"blocks names the column {c!r}, which X does not have")
+                out.append(hits[0])
+            elif not -d <= c < d:
+                raise ValueError(f"blocks names column {c}; X has {d} columns")
+            else:
+                out.append(int(c) % d)
+        if not out:
+            raise ValueError("a block needs at least one column")
+        return np.array(out, dtype=np.int64)
+
+    # ---- hooks
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        if not isinstance(self.blocks, str):
+            for _, estimator, _ in self.blocks:
+                if isinstance(estimator, GenerativeBase):
+                    estimator._check_params()
+
+    def _read(self, X: Any, columns: Columns | None) -> tuple[Any, Any]:
+        if sp.issparse(X):
+            raise TypeError(
+                "MixedNB takes dense arrays and data frames, so that every column has a type; for a sparse matrix use "
+                "MultinomialNB, BernoulliNB or PoissonNB, or pass X.toarray()"
+            )
+        return _input.check_table(self, X, columns)
+
+    def _columns(self, X: Any, holder: Any, known: Columns | None, weights: Any = None) -> Columns:
+        names = getattr(holder, "feature_names_in_", None)
+        if known is None:
+            indices = self._block_indices(X, holder)
+            before: list[Columns | None] = [None] * len(indices)
+        else:
+            indices = [(name, index) for name, index, _ in known.blocks or ()]
+            before = [b[2] for b in known.blocks or ()]
+        draft = Columns(holder.n_features_in_, names, None, tuple((n, i, Columns(len(i))) for n, i in indices))
+        blocks = []
+        for (name, index), template, old in zip(indices, self._templates(draft), before, strict=True):
+            template = self._prepare(template, X, index, name, old)
+            raw, block_holder = template._read(select(X, index), old)
+            block = template._columns(raw, block_holder, old, weights)
+            block = Columns(block.n_features, None if names is None else names[index], block.levels)
+            blocks.append((name, index, block))
+        return Columns(holder.n_features_in_, names, None, tuple(blocks))
+
+    def _prepare(self, template: Any, X: Any, index: np.ndarray, name: str, old: Columns | None) -> Any:
+        """For automatic categorical blocks: levels of columns that also hold negative codes."""
+        if not isinstance(self.blocks, str) or name != "categorical" or old is not None:
+            return template
+        found = []
+        for j in index:
+            values, declared = _input.column_values(X, int(j))
+            values = values[~_input.is_missing(values)]
+            signed = declared is None and values.dtype.kind in "if" and values.size and values.min() < 0
+            found.append(np.unique(values) if signed else None)
+        if all(f is None for f in found):
+            return template
+        columns = [np.zeros(0) if f is None else f for f in found]
+        return _SignedCategorical(columns)
+
+    def _each(self, columns: Columns) -> list[tuple[Any, np.ndarray, Columns]]:
+        pairs = zip(self._templates(columns), columns.blocks or (), strict=True)
+        return [(template, index, block) for template, (_, index, block) in pairs]
+
+    def _encode(self, X: Any, columns: Columns, fitting: bool = False) -> tuple[Any, ...]:
+        return tuple(
+            template._encode(template._read(select(X, index), block)[0], block, fitting)
+            for template, index, block in self._each(columns)
+        )
+
+    def _stated(self, columns: Columns, n_classes: int) -> Mixed:
+        blocks = tuple(template._stated(block, n_classes) for template, _, block in self._each(columns))
+        names = tuple(name for name, _, _ in columns.blocks or ())
+        return Mixed(blocks, names, n_classes, sum(b.n_features for b in blocks))
+
+    def _adapt(self, stats: Any, old: Columns, new: Columns) -> Any:
+        parts = zip(self._each(new), stats, old.blocks or (), strict=True)
+        return tuple(t._adapt(s, before[2], block) for (t, _, block), s, before in parts)
+
+    def _stats(self, stated: Any, x: Any, labels: Labels, columns: Columns) -> Any:
+        parts = zip(self._each(columns), stated.blocks, x, strict=True)
+        return tuple(t._stats(s, part, labels, block) for (t, _, block), s, part in parts)
+
+    def _features(self, stated: Any, stats: Any) -> MixedFit:
+        columns = Columns(0, None, None, tuple((n, np.zeros(0), Columns(0)) for n in stated.names))
+        return MixedFit(stated, stats, tuple(t.inference for t in self._templates(columns)))
+
+    def _join_columns(self, a: Columns, b: Columns) -> Columns:
+        joined = super()._join_columns(a, b)
+        mine, theirs = a.blocks or (), b.blocks or ()
+        same = [(n, i.tolist()) for n, i, _ in mine] == [(n, i.tolist()) for n, i, _ in theirs]
+        if not same:
+            raise ValueError("cannot merge: the two models have different blocks; state blocks= for both")
+        blocks = tuple(
+            (n, i, t._join_columns(p, q))
+            for (n, i, p), (_, _, q), t in zip(mine, theirs, self._templates(a), strict=True)
+        )
+        return Columns(joined.n_features, joined.names, None, blocks)
+
+    def _check_same_model(self, a: Any, b: Any) -> None:
+        for p, q in zip(a, b, strict=True):
+            super()._check_same_model(p, q)
+
+    # ---- results
+
+    @property
+    def blocks_(self) -> list[tuple[str, Any, np.ndarray]]:
+        """(name, fitted estimator, column indices) of each block."""
+        learned = self._state()
+        fit = learned.fit
+        out = []
+        parts = zip(learned.columns.blocks or (), self._templates(learned.columns), fit.features.parts, strict=True)
+        for (name, index, columns), template, part in parts:
+            block = clone(template)
+            value = Fit(fit.class_prior, fit.count, fit.route, part, fit.classes, columns.names)
+            out.append((name, block._commit(Learned(columns, value)), index))
+        return out
+
+    def _lengths(self, lengths: Any, n_rows: int, fit: Fit) -> Any:
+        for _, block, _ in self.blocks_:
+            own = block._lengths(lengths, n_rows, block._fit_value)
+            if own is not None:
+                return own
+        return None
+
+    def _decode(self, x: tuple[Any, ...], columns: Columns) -> np.ndarray:
+        parts = [t._decode(part, block) for (t, _, block), part in zip(self._each(columns), x, strict=True)]
+        kind = float if all(p.dtype.kind in "iufb" for p in parts) else object
+        out = np.empty((len(parts[0]), columns.n_features), dtype=kind)
+        for part, (_, index, _) in zip(parts, columns.blocks or (), strict=True):
+            out[:, index] = part
+        return out
+
+    def _logistic_encoder(self) -> Any:
+        raise ValueError(
+            "a mixed model has one logistic form for each block: call to_logistic() on the estimators of blocks_"
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+
+class _SignedCategorical(CategoricalNB):
+    """Categorical columns some of which hold negative whole numbers, taken as levels and not as codes."""
+
+    def __init__(self, levels: list[np.ndarray]) -> None:
+        super().__init__()
+        self._levels = levels
+
+    def _columns(self, X: Any, holder: Any, known: Columns | None, weights: Any = None) -> Columns:
+        names = getattr(holder, "feature_names_in_", None)
+        levels = tuple(
+            v if len(v) else _levels.find(X, j, None, 0, names, weights) for j, v in enumerate(self._levels)
+        )
+        return Columns(holder.n_features_in_, names, levels)
+
+
+FAMILIES = {
+    "bernoulli": families.Bernoulli,
+    "multinomial": families.Multinomial,
+    "categorical": families.Categorical,
+    "poisson": families.Poisson,
+    "gaussian": families.Gaussian,
+    "gaussian_shared_variance": families.SharedVarianceGaussian,
+    "multivariate_gaussian": families.MultivariateGaussian,
+    "multivariate_gaussian_per_class": families.PerClassMultivariateGaussian,
+}
+COMPLETE = (families.Multinomial, families.MultivariateGaussian, families.PerClassMultivariateGaussian)
+
+
+class GenerativeClassifier(GenerativeBase):
+    """The generative classifier of any family, also one of your own.
+
+    Parameters
+    ----------
+    family : str or Family, default="gaussian"
+        A name ("bernoulli", "multinomial", "categorical", "poisson", "gaussian", "gaussian_shared_variance",
+        "multivariate_gaussian", "multivariate_gaussian_per_class"), or a value of `bayesgen.families` (or of a class
+        with the same protocol), which carries its prior.
+    missing : {"marginalize", "error"}, default="marginalize"
+        NaN cells are integrated out where the family can, or refused.
+    inference : {"exact", "mean", "map", "mle", "unbiased"}, default="exact"
+        "unbiased" is for Gaussian families.
+    class_alpha, class_prior, fit_prior, random_state : see `BernoulliNB`
+
+    Attributes
+    ----------
+    classes_, class_count_, class_log_prior_, prior_, posterior_, params_, statistics_, log_evidence_,
+    log_evidence_parts_, n_features_in_, feature_names_in_, coef_, intercept_
+
+    Examples
+    --------
+    >>> from bayesgen import GenerativeClassifier
+    >>> from bayesgen.families import Poisson
+    >>> model = GenerativeClassifier(family=Poisson(2.0, 1.0)).fit([[0], [1], [5], [4]], [0, 0, 1, 1])
+    >>> model.predict([[0], [6]]).tolist()
+    [0, 1]
+    """
+
+    _routes = ROUTES
+
+    def __init__(
+        self,
+        *,
+        family: Any = "gaussian",
+        missing: str = "marginalize",
+        inference: str = "exact",
+        class_alpha: Any = 1.0,
+        class_prior: Any = None,
+        fit_prior: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.family = family
+        self.missing = missing
+        self.inference = inference
+        self.class_alpha = class_alpha
+        self.class_prior = class_prior
+        self.fit_prior = fit_prior
+        self.random_state = random_state
+
+    def _family(self) -> Any:
+        if isinstance(self.family, str):
+            if self.family not in FAMILIES:
+                raise ValueError(f"family must be one of {sorted(FAMILIES)} or a family value; got {self.family!r}")
+            return FAMILIES[self.family]()
+        if not isinstance(self.family, Family):
+            raise ValueError(f"family must be a name or a value of bayesgen.families; got {self.family!r}")
+        if isinstance(self.family, Mixed):
+            raise ValueError("for a mixed family use MixedNB(blocks=[(name, estimator, columns), ...])")
+        return self.family
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        gaussian = isinstance(
+            self._family(),
+            (
+                families.Gaussian,
+                families.SharedVarianceGaussian,
+                families.MultivariateGaussian,
+                families.PerClassMultivariateGaussian,
+            ),
+        )
+        if self.inference == "unbiased" and not gaussian:
+            raise ValueError("inference='unbiased' is for the Gaussian families")
+
+    def _columns(self, X: Any, holder: Any, known: Columns | None, weights: Any = None) -> Columns:
+        columns = super()._columns(X, holder, known, weights)
+        base = self._family()
+        if not isinstance(base, families.Categorical):
+            return columns
+        if base.n_levels:
+            levels = tuple(np.arange(s) for s in base.n_levels)
+        else:
+            before = (None,) * columns.n_features if known is None else known.levels
+            levels = tuple(
+                _levels.find(X, j, before[j], 0, columns.names, weights) for j in range(columns.n_features)
+            )
+        return Columns(columns.n_features, columns.names, levels)
+
+    def _encode(self, X: Any, columns: Columns, fitting: bool = False) -> Any:
+        check_missing(self.missing)
+        base = self._family()
+        x = _input.canonical(X)
+        complete = isinstance(base, families.Multinomial) or (fitting and isinstance(base, COMPLETE))
+        _input.check_finite(x, columns.names, self.missing == "marginalize" and not complete, DROP_NAN)
+        if isinstance(base, families.Categorical):
+            return _levels.encode(x, columns, True, "ignore" if fitting else "predictive")
+        base.check(x, columns.names)
+        return x
+
+    def _stated(self, columns: Columns, n_classes: int) -> Family:
+        base = self._family()
+        shapes: dict[str, Any] = {"n_classes": n_classes, "n_features": columns.n_features}
+        if columns.levels is not None:
+            shapes["n_levels"] = tuple(len(v) for v in columns.levels)
+        return base.replace(**shapes)
+
+    def _adapt(self, stats: Any, old: Columns, new: Columns) -> Any:
+        return stats if new.levels is None else _levels.adapt(stats, old, new)
+
+    @property
+    def params_(self) -> Any:
+        """The route's parameters: the family's NamedTuple; under "exact" the posterior mean."""
+        return self._fit_value.features.params
+
+    def _lengths(self, lengths: Any, n_rows: int, fit: Fit) -> Any:
+        if not isinstance(fit.features.stated, families.Multinomial):
+            return None
+        if lengths is None:
+            lengths = int(np.rint(fit.features.stats.word_count.sum() / max(fit.count.sum(), 1e-300)))
+        return np.broadcast_to(np.asarray(lengths), (n_rows,))
+
+    def _logistic_encoder(self) -> Any:
+        exact = isinstance(self._family(), (families.Bernoulli, families.Categorical))
+        if not exact:
+            self._refuse_exact_logistic("the family's predictive is not log-linear")
+        if isinstance(self._family(), families.Categorical):
+            raise ValueError("use CategoricalNB for the logistic form of categories: it brings the one-hot encoder")
+        return None
+
+

@@ -1,0 +1,299 @@
+"""What every family shares: the protocol, class weights, and sums of rows by class.
+
+A family is p(x | y, parameters) together with its conjugate prior: a frozen dataclass, registered as a
+JAX pytree, whose fields are hyperparameters. Conditioning it on sufficient statistics returns the same
+type: a posterior is a prior that has seen data. Statistics and parameters are NamedTuples with the
+class axis first.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import jax
+import numpy as np
+import scipy.sparse as sp
+
+from bayesgen import _kernels
+from bayesgen._math import Array, namespace
+
+F = TypeVar("F", bound="Family")
+
+
+class Problem(NamedTuple):
+    """Why a number is undefined: a message with {cls} and {columns}, the class and the columns."""
+
+    text: str
+    cls: int | None = None
+    columns: Sequence[int] = ()
+
+
+def first_cell(bad: Any, needed: np.ndarray) -> tuple[int, int] | None:
+    """First (class, column) with a true entry among the needed classes."""
+    hits = np.argwhere(np.asarray(bad) & needed[:, None])
+    return (int(hits[0, 0]), int(hits[0, 1])) if len(hits) else None
+
+
+class Labels(NamedTuple):
+    """Class codes with row weights: the fast form of class weights ``r`` of shape (n, K)."""
+
+    codes: np.ndarray
+    """Codes 0..K-1, shape (n,)."""
+    weights: np.ndarray | None = None
+    """Row weights, shape (n,); None means one each."""
+
+
+Weights = Labels | np.ndarray
+
+
+def as_weights(r: Any) -> Weights:
+    """Class weights in one of the two accepted forms: `Labels`, or an array (n, K)."""
+    if isinstance(r, Labels):
+        return r
+    if isinstance(r, tuple):
+        return Labels(*r)
+    r = np.asarray(r)
+    return Labels(r) if r.ndim == 1 else r.astype(float, copy=False)
+
+
+def class_count(r: Weights, n_classes: int) -> np.ndarray:
+    """Weight of the rows of each class, shape (K,)."""
+    if isinstance(r, Labels):
+        return np.bincount(r.codes, r.weights, minlength=n_classes).astype(float)
+    return r.sum(axis=0)
+
+
+def class_sums(x: Any, r: Weights, n_classes: int) -> np.ndarray:
+    """Weighted sums of the rows of each class, shape (K, d), of a dense or CSR matrix."""
+    if isinstance(r, Labels):
+        return _kernels.class_sums(x, r.codes, r.weights, n_classes)
+    return np.asarray((x.T @ r).T)
+
+
+def contract(x: Any, table: Array) -> Array:
+    """x @ table.T for non-negative x (n, d), dense or sparse, and a table (K, d) that may hold -inf.
+
+    0 * (-inf) counts as 0, and a positive entry against -inf gives -inf.
+    """
+    xp = namespace(x, table)
+    zero = xp.isneginf(table)
+    if xp is np and not zero.any():
+        return np.asarray(x @ np.ascontiguousarray(table.T))
+    finite = xp.where(zero, 0.0, table)
+    impossible = zero.astype(finite.dtype)
+    if xp is not np:
+        return xp.where(x @ impossible.T > 0, -xp.inf, x @ finite.T)
+    out = np.asarray(x @ np.ascontiguousarray(finite.T))
+    out[np.asarray(x @ np.ascontiguousarray(impossible.T)) > 0] = -np.inf
+    return out
+
+
+def dense(x: Any) -> Array:
+    """x as a dense array."""
+    return x.toarray() if sp.issparse(x) else x
+
+
+def column_name(j: int, names: Sequence[Any] | None) -> str:
+    """How a column is called in a message."""
+    return f"column {j}" if names is None else f"column {str(names[j])!r}"
+
+
+def first_column(bad: Any) -> int | None:
+    """Index of the first column with a true entry in a dense or sparse boolean matrix."""
+    if sp.issparse(bad):
+        columns = bad.tocoo().col[bad.tocoo().data.astype(bool)]
+        return int(columns.min()) if columns.size else None
+    hits = np.flatnonzero(bad.any(axis=0))
+    return int(hits[0]) if hits.size else None
+
+
+def refuse_columns(x: Any, bad: Any, message: str, names: Sequence[Any] | None = None) -> None:
+    """Raise `ValueError` if ``bad(values)`` holds anywhere; {column} and {value} are filled in."""
+    values = x.data if sp.issparse(x) else np.asarray(x)
+    with np.errstate(invalid="ignore"):
+        mask = bad(values)
+    if not mask.any():
+        return
+    if sp.issparse(x):
+        at = int(np.flatnonzero(mask)[0])
+        j, value = int(x.indices[at]), values[at]
+    else:
+        i, j = np.argwhere(mask)[0]
+        value = values[i, j]
+    raise ValueError(message.format(column=column_name(int(j), names), value=value))
+
+
+def split_missing(x: Any) -> tuple[Any, Any]:
+    """x with NaN replaced by 0, and the indicator of its NaN cells (None if there are none)."""
+    if sp.issparse(x):
+        nan = np.isnan(x.data)
+        if not nan.any():
+            return x, None
+        make = type(x)
+        filled = make((np.where(nan, 0.0, x.data), x.indices, x.indptr), shape=x.shape)
+        return filled, make((nan.astype(float), x.indices, x.indptr), shape=x.shape)
+    xp = namespace(x)
+    nan = xp.isnan(x)
+    if xp is np and not nan.any():
+        return x, None
+    return xp.where(nan, 0.0, x), nan.astype(float)
+
+
+def family(cls: type[F]) -> type[F]:
+    """Register a frozen dataclass as a pytree; fields marked ``static()`` are its structure."""
+    cls = dataclasses.dataclass(frozen=True, eq=False)(cls)
+    fields = dataclasses.fields(cls)
+    jax.tree_util.register_dataclass(
+        cls,
+        data_fields=[f.name for f in fields if not f.metadata.get("static")],
+        meta_fields=[f.name for f in fields if f.metadata.get("static")],
+    )
+    return cls
+
+
+def static(default: Any) -> Any:
+    """A dataclass field that belongs to the structure (shapes, levels), not to the hyperparameters."""
+    return dataclasses.field(default=default, metadata={"static": True})
+
+
+class Family:
+    """Base of all families; see the module docstring for the protocol.
+
+    Parameters in formulas: n rows, d columns, K classes; ``x`` is data in the family's form, ``r`` class
+    weights (`Labels`, or an array (n, K)), ``params`` the family's NamedTuple of parameters.
+    """
+
+    n_classes: int
+    n_features: int
+
+    def replace(self: F, **changes: Any) -> F:
+        """A copy with some fields changed."""
+        return dataclasses.replace(self, **changes)  # type: ignore[type-var]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Cached scoring factors are recomputed, not stored.
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
+
+    def init(self: F, x: Any, n_classes: int) -> F:
+        """The family with its shapes taken from data; raises if x is outside the support."""
+        self.check(x)
+        return self.replace(n_classes=n_classes, n_features=x.shape[1])
+
+    def check(self, x: Any, names: Sequence[Any] | None = None) -> None:
+        """Raise `ValueError`, naming the column, if x is outside the support."""
+
+    def resolve(self: F, stats: Any) -> F:
+        """The family with hyperparameters that were None filled in from sufficient statistics."""
+        return self
+
+    def merge(self, a: Any, b: Any) -> Any:
+        """Statistics of two data sets together."""
+        return type(a)(*(p + q for p, q in zip(a, b, strict=True)))
+
+    def remove(self, a: Any, b: Any) -> Any:
+        """Statistics of a without the rows of b; counts are clamped at zero."""
+        return type(a)(*(np.maximum(p - q, 0.0) for p, q in zip(a, b, strict=True)))
+
+    def reclass(self, stats: Any, positions: np.ndarray, n_classes: int) -> Any:
+        """The statistics with class k moved to ``positions[k]`` among `n_classes` classes."""
+        return type(stats)(*(_move_classes(s, positions, n_classes) for s in stats))
+
+    def draw_log_prob(self, params: Any, x: Any) -> np.ndarray:
+        """`log_prob` for parameters with a leading axis of S draws: shape (S, n, K)."""
+        n_draws = len(params[0])
+        return np.stack([self.log_prob(type(params)(*(p[s] for p in params)), x) for s in range(n_draws)])
+
+    def logistic(self, params: Any) -> tuple[Array, Array]:
+        """Weights (K, p) and intercepts (K,) of ln p(x | y = k, parameters), linear in (encoded) x.
+
+        `ValueError` where it is not linear.
+        """
+        raise ValueError(f"the log odds of {type(self).__name__} are not linear in x")
+
+    def undefined(self, params: Any, stats: Any, needed: np.ndarray) -> Problem | None:
+        """Why plug-in parameters cannot score a row, for the needed classes (K,); None if they can."""
+        return None
+
+    def improper(self, needed: np.ndarray, strict: bool = False) -> Problem | None:
+        """Why this prior or posterior has no predictive (strict: is no proper distribution); None if it has."""
+        return None
+
+    # The rest of the protocol. Each family documents what differs.
+
+    def stats(self, x: Any, r: Any) -> Any:
+        """Sufficient statistics of rows with class weights r."""
+        raise NotImplementedError
+
+    def mle(self, stats: Any) -> Any:
+        """Maximum-likelihood parameters; NaN where they do not exist."""
+        raise NotImplementedError
+
+    def prior(self) -> Any:
+        """NumPyro sites for the parameters; returns them."""
+        raise NotImplementedError
+
+    def observe(self, params: Any, y: Any, x: Any = None, lengths: Any = None) -> Any:
+        """NumPyro site ``x`` given classes y, inside a plate over rows; draws x if it is None."""
+        raise NotImplementedError
+
+    def log_prob(self, params: Any, x: Any) -> Array:
+        """ln p(x | y = k, parameters), shape (n, K); missing cells are integrated out."""
+        raise NotImplementedError
+
+    def log_likelihood(self, params: Any, stats: Any) -> Array:
+        """Sum of w ln p(x | y, parameters) from the statistics, without terms free of parameters."""
+        raise NotImplementedError
+
+    def log_density(self, params: Any) -> Array:
+        """Log density of parameters under this prior (or posterior), in the stated parameters."""
+        raise NotImplementedError
+
+    def condition(self: F, stats: Any) -> F:
+        """The posterior after seeing statistics: the same type."""
+        raise NotImplementedError
+
+    def mean(self) -> Any:
+        """Mean of the parameters."""
+        raise NotImplementedError
+
+    def mode(self) -> Any:
+        """Joint mode of the parameters (with respect to Lebesgue measure in the stated parameters)."""
+        raise NotImplementedError
+
+    def log_predictive(self, x: Any) -> Array:
+        """ln E[p(x | y = k, parameters)], shape (n, K): parameters integrated out."""
+        raise NotImplementedError
+
+    def log_evidence(self, stats: Any) -> Array:
+        """ln p(X | y): the log marginal likelihood of the statistics under this prior."""
+        raise NotImplementedError
+
+    def log_loo(self, x: Any, y: Any, stats: Any) -> np.ndarray:
+        """ln p(x_i | y = k, all rows but i), shape (n, K), by downdating; NaN where it does not exist."""
+        raise NotImplementedError
+
+    def draw(self, key: Any, n: int) -> Any:
+        """n independent draws of the parameters, with a leading axis."""
+        raise NotImplementedError
+
+    def sample(self, params: Any, y: np.ndarray, key: Any, lengths: Any = None) -> Any:
+        """Rows x given classes y (n,): from the parameters, or from the predictive if they are None."""
+        raise NotImplementedError
+
+
+def _move_classes(s: Any, positions: np.ndarray, n_classes: int) -> Any:
+    if np.ndim(s) == 0:
+        return s
+    out = np.zeros((n_classes, *np.shape(s)[1:]))
+    out[positions] = s
+    return out
+
+
+def own_class(r: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Codes (n,) and weights (n,) of rows for leave-one-out."""
+    r = as_weights(r)
+    if not isinstance(r, Labels):
+        raise ValueError("leave-one-out needs one class per row: pass class codes, not soft class weights")
+    return r.codes, np.ones(len(r.codes)) if r.weights is None else r.weights

@@ -1,0 +1,278 @@
+r"""Bernoulli event model: each column present or absent.
+
+.. math::
+
+    x_j \mid y{=}k \sim \mathrm{Bernoulli}(p_{kj}), \qquad p_{kj} \sim \mathrm{Beta}(a_{kj}, b_{kj}).
+
+Statistics are the weights of ones and zeros, (K, V) each. The posterior is
+:math:`\mathrm{Beta}(a + n_{kj1}, b + n_{kj0})`; its mean :math:`(a+n_{kj1})/(a+b+n_{kj1}+n_{kj0})` is
+Laplace smoothing at a = b = 1, and it is also the exact predictive, as each p enters a row once. An
+absent word contributes :math:`\ln(1-p_{kj})`. [McCallum and Nigam 1998; Murphy 2012, section 3.5]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from bayesgen._math import Array, log_rising, namespace, safe_divide, safe_log
+from bayesgen._random import generator, log_gamma_draws
+from bayesgen.families import dirichlet
+from bayesgen.families.base import (
+    Family,
+    Labels,
+    Problem,
+    as_weights,
+    class_count,
+    class_sums,
+    contract,
+    dense,
+    family,
+    first_cell,
+    own_class,
+    refuse_columns,
+    split_missing,
+    static,
+)
+
+NO_ROWS = "class {cls} has no observed value of {columns}: its relative frequency is 0/0"
+
+__all__ = ["Bernoulli", "BernoulliParams", "BernoulliStats"]
+
+
+class BernoulliStats(NamedTuple):
+    """Weights of the observed ones and zeros of each class and column."""
+
+    present: Array
+    """(K, V)"""
+    absent: Array
+    """(K, V)"""
+
+
+class BernoulliParams(NamedTuple):
+    """Log probabilities of presence and absence; both, so that p near 1 keeps its digits."""
+
+    log_present: Array
+    """ln p, (K, V)"""
+    log_absent: Array
+    """ln(1 - p), (K, V)"""
+
+
+@family
+class Bernoulli(Family):
+    """Bernoulli columns with Beta(a, b) probabilities; see the module docstring.
+
+    Parameters
+    ----------
+    a, b : float or array, (V,) or (K, V)
+        Concentrations (pseudo-counts) of ones and zeros. A posterior holds (K, V) arrays.
+    n_classes, n_features : int
+        Set by `init`.
+    """
+
+    a: Any = 1.0
+    b: Any = 1.0
+    n_classes: int = static(0)
+    n_features: int = static(0)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(K, V)."""
+        return self.n_classes, self.n_features
+
+    def concentrations(self) -> tuple[Array, Array]:
+        """a and b as (K, V) arrays."""
+        return dirichlet.broadcast(self.a, self.shape, "alpha"), dirichlet.broadcast(self.b, self.shape, "alpha")
+
+    def check(self, x: Any, names: Sequence[Any] | None = None) -> None:
+        """See `Family.check`: values must be 0 or 1 (NaN: not known)."""
+        refuse_columns(
+            x,
+            lambda v: (v != 0) & (v != 1) & ~np.isnan(v),
+            "{column} holds {value:g}; a Bernoulli model without a threshold needs binary values, 0/1. "
+            "Pass binarize=0.0 to count every positive value as a presence",
+            names,
+        )
+
+    # ---- program
+
+    def prior(self) -> BernoulliParams:
+        """Site ``feature_prob`` (K, V)."""
+        import jax.numpy as jnp
+        import numpyro
+        import numpyro.distributions as dist
+
+        a, b = self.concentrations()
+        with numpyro.plate("class", self.n_classes, dim=-2), numpyro.plate("feature", self.n_features, dim=-1):
+            p = numpyro.sample("feature_prob", dist.Beta(a, b))
+        return BernoulliParams(jnp.log(p), jnp.log1p(-p))
+
+    def observe(self, params: BernoulliParams, y: Any, x: Any = None, lengths: Any = None) -> Any:
+        """See `Family.observe`."""
+        import jax.numpy as jnp
+        import numpyro
+        import numpyro.distributions as dist
+
+        present = dist.Bernoulli(logits=(params.log_present - params.log_absent)[y])
+        if x is None:
+            return numpyro.sample("x", present.to_event(1))
+        missing = jnp.isnan(x)
+        return numpyro.sample("x", present.mask(~missing).to_event(1), obs=jnp.where(missing, 0.0, x))
+
+    # ---- statistics and likelihood
+
+    def stats(self, x: Any, r: Any) -> BernoulliStats:
+        """See `Family.stats`."""
+        r = as_weights(r)
+        x, missing = split_missing(x)
+        present = class_sums(x, r, self.n_classes)
+        if not sp.issparse(x):
+            absent = class_sums(1.0 - x if missing is None else 1.0 - x - missing, r, self.n_classes)
+            return BernoulliStats(present, absent)
+        observed = class_count(r, self.n_classes)[:, None]
+        if missing is not None:
+            observed = observed - class_sums(missing, r, self.n_classes)
+        return BernoulliStats(present, self._absent(x, missing, r, observed, present))
+
+    def _absent(self, x: Any, missing: Any, r: Any, observed: Array, present: Array) -> Array:
+        """Weight of the zeros of a sparse matrix; exactly 0 where every row of a class holds a one."""
+        absent = np.maximum(observed - present, 0.0)
+        if isinstance(r, Labels) and (r.weights is None or np.all(r.weights == np.floor(r.weights))):
+            return absent
+        support = Labels(r.codes) if isinstance(r, Labels) else (r > 0).astype(float)
+        rows = class_count(support, self.n_classes)[:, None] - class_sums(x, support, self.n_classes)
+        if missing is not None:
+            rows = rows - class_sums(missing, support, self.n_classes)
+        return np.where(rows > 0, absent, 0.0)
+
+    def log_prob(self, params: BernoulliParams, x: Any) -> Array:
+        """See `Family.log_prob`."""
+        filled, missing = split_missing(x)
+        if not sp.issparse(filled):
+            zeros = 1.0 - filled if missing is None else 1.0 - filled - missing
+            return contract(filled, params.log_present) + contract(zeros, params.log_absent)
+        return self._sparse_log_prob(params, filled, missing)
+
+    def _sparse_log_prob(self, params: BernoulliParams, x: Any, missing: Any) -> Array:
+        """Every column absent, corrected at the stored entries; log(0) is counted apart."""
+        certain = np.isneginf(params.log_absent)
+        log_absent = np.where(certain, 0.0, params.log_absent)
+        out = log_absent.sum(-1) + contract(x, params.log_present) - contract(x, log_absent)
+        impossible = certain.sum(-1) - contract(x, certain.astype(float))
+        if missing is not None:
+            out -= contract(missing, log_absent)
+            impossible -= contract(missing, certain.astype(float))
+        return np.where(impossible > 0, -np.inf, out)
+
+    def mle(self, stats: BernoulliStats) -> BernoulliParams:
+        """Relative frequencies; NaN in a cell without observations."""
+        total = stats.present + stats.absent
+        return BernoulliParams(
+            safe_log(safe_divide(stats.present, total)), safe_log(safe_divide(stats.absent, total))
+        )
+
+    def log_likelihood(self, params: BernoulliParams, stats: BernoulliStats) -> Array:
+        """See `Family.log_likelihood`."""
+        return dirichlet.dot_log(stats.present, params.log_present) + dirichlet.dot_log(
+            stats.absent, params.log_absent
+        )
+
+    # ---- conjugate answers
+
+    def condition(self, stats: BernoulliStats) -> Bernoulli:
+        """Beta(a + ones, b + zeros)."""
+        a, b = self.concentrations()
+        return self.replace(a=a + stats.present, b=b + stats.absent)
+
+    def log_density(self, params: BernoulliParams) -> Array:
+        """See `Family.log_density`."""
+        xp = namespace(self.a, params.log_present)
+        return dirichlet.log_density(
+            xp.stack(self.concentrations(), -1), xp.stack([params.log_present, params.log_absent], -1)
+        ).sum()
+
+    def mean(self) -> BernoulliParams:
+        """See `Family.mean`."""
+        a, b = self.concentrations()
+        return BernoulliParams(safe_log(safe_divide(a, a + b)), safe_log(safe_divide(b, a + b)))
+
+    def mode(self) -> BernoulliParams:
+        """The mode rule of `dirichlet.mode_counts`, two cells a column."""
+        xp = namespace(self.a, self.b)
+        counts, boundary = dirichlet.mode_counts(xp.stack(self.concentrations(), -1))
+        if boundary:
+            dirichlet.warn_boundary("feature_prob")
+        log_prob = dirichlet.log_normalised(counts)
+        return BernoulliParams(log_prob[..., 0], log_prob[..., 1])
+
+    @cached_property
+    def _mean(self) -> BernoulliParams:
+        return BernoulliParams(*map(np.asfortranarray, self.mean()))
+
+    def log_predictive(self, x: Any) -> Array:
+        """See `Family.log_predictive`: the same as `log_prob` at the mean."""
+        return self.log_prob(self._mean if namespace(self.a) is np else self.mean(), x)
+
+    def log_evidence(self, stats: BernoulliStats) -> Array:
+        """A Polya urn for each class and column."""
+        a, b = self.concentrations()
+        ones, zeros = stats.present, stats.absent
+        return (log_rising(a, ones) + log_rising(b, zeros) - log_rising(a + b, ones + zeros)).sum()
+
+    def log_loo(self, x: Any, y: Any, stats: BernoulliStats) -> np.ndarray:
+        """See `Family.log_loo`: a row leaves the counts of its own class only."""
+        codes, w = own_class(y)
+        posterior = self.condition(stats)
+        out = posterior.log_predictive(x)
+        filled, missing = split_missing(x)
+        for k in range(self.n_classes):
+            for weight in np.unique(w[codes == k]):
+                index = np.flatnonzero((codes == k) & (w == weight))
+                out[index, k] = posterior._own_loo(filled, missing, index, k, weight)
+        return out
+
+    def _own_loo(self, x: Any, missing: Any, index: np.ndarray, k: int, w: float) -> np.ndarray:
+        """Rows of class k and weight w predicted without themselves: each factor uses its own cell less w."""
+        a, b = (c[k] for c in self.concentrations())
+        empty = a + b - w <= 0  # an improper prior, and nobody else observed the column
+        total = safe_log(np.where(empty, 1.0, a + b - w))
+        params = BernoulliParams(*((safe_log(np.maximum(c - w, 0.0)) - total)[None] for c in (a, b)))
+        rows = x[index]
+        if missing is not None:
+            rows = np.where(dense(missing[index]) > 0, np.nan, dense(rows))
+        out = self.log_prob(params, rows)[:, 0]
+        if empty.any():
+            out[~np.isnan(dense(rows)[:, empty]).all(axis=1)] = np.nan
+        return out
+
+    def logistic(self, params: BernoulliParams) -> tuple[Array, Array]:
+        """See `Family.logistic`: log odds of presence, and every column absent."""
+        return params.log_present - params.log_absent, params.log_absent.sum(-1)
+
+    def undefined(self, params: BernoulliParams, stats: Any, needed: np.ndarray) -> Problem | None:
+        """See `Family.undefined`."""
+        cell = first_cell(np.isnan(params.log_present), needed)
+        return None if cell is None else Problem(NO_ROWS, cell[0], [cell[1]])
+
+    def improper(self, needed: np.ndarray, strict: bool = False) -> Problem | None:
+        """See `Family.improper`."""
+        a, b = self.concentrations()
+        cell = first_cell((np.minimum(a, b) if strict else a + b) <= 0, needed)
+        return None if cell is None else Problem(dirichlet.IMPROPER, cell[0], [cell[1]])
+
+    def sample(self, params: Any, y: np.ndarray, key: Any, lengths: Any = None) -> np.ndarray:
+        """See `Family.sample`."""
+        p = np.exp((params or self.mean()).log_present)
+        return (generator(key).random((len(y), self.n_features)) < p[y]).astype(float)
+
+    def draw(self, key: Any, n: int) -> BernoulliParams:
+        """See `Family.draw`."""
+        rng = generator(key)
+        a, b = self.concentrations()
+        one, zero = (log_gamma_draws(rng, c, (n, *self.shape)) for c in (a, b))
+        total = np.logaddexp(one, zero)
+        return BernoulliParams(one - total, zero - total)

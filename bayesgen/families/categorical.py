@@ -1,0 +1,298 @@
+r"""Categorical columns: column j holds one of :math:`s_j` levels.
+
+.. math::
+
+    x_j \mid y{=}k \sim \mathrm{Categorical}(\theta_{kj}), \qquad \theta_{kj} \sim \mathrm{Dirichlet}(\alpha_{kj}).
+
+Data are level codes: -1 is missing, and a code of :math:`s_j` or more is a level unknown to the model.
+Statistics are level counts by class, the columns side by side: (K, S) with :math:`S = \sum_j s_j`. The
+posterior mean :math:`(\alpha_{kjv} + n_{kjv})/(A_{kj} + n_{kj})` is Laplace smoothing at alpha = 1 and
+also the exact predictive. An unknown level is predicted as if it had been declared at fit without rows,
+:math:`\alpha_{new}/(A_{kj} + \alpha_{new} + n_{kj})` with the mean concentration of the column; the known
+levels keep their numbers. [Murphy 2012, sections 3.4-3.5]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from bayesgen._math import Array, namespace, safe_divide, safe_log
+from bayesgen._random import generator, log_gamma_draws
+from bayesgen.families import dirichlet
+from bayesgen.families.base import (
+    Family,
+    Problem,
+    as_weights,
+    class_sums,
+    contract,
+    family,
+    first_cell,
+    own_class,
+    refuse_columns,
+    static,
+)
+
+NO_ROWS = (
+    "class {cls} has no observed value of {columns}, so its level probabilities are 0/0 (or have no unique mode); "
+    "use inference='mean' or 'exact' with alpha > 0"
+)
+
+__all__ = ["Categorical", "CategoricalParams", "CategoricalStats"]
+
+
+class CategoricalStats(NamedTuple):
+    """Weighted level counts of each class, columns side by side."""
+
+    level_count: Array
+    """(K, S)"""
+
+
+class CategoricalParams(NamedTuple):
+    """Log level probabilities of each class, columns side by side."""
+
+    log_prob: Array
+    """ln theta, (K, S)"""
+    log_unknown: Array
+    """Log probability of a level that the model does not know, (K, d); -inf without smoothing."""
+
+
+@family
+class Categorical(Family):
+    """Categorical columns with Dirichlet(alpha) level probabilities; see the module docstring.
+
+    Parameters
+    ----------
+    alpha : float or array, (d,) or (K, d); (K, S) after conditioning
+        Concentration of each level.
+    n_levels : tuple of int
+        Number of levels of each column; from the largest code if `init` finds it empty.
+    alpha_unknown : array (K, d) or None
+        Concentration that an unknown level has; set by conditioning.
+    n_classes, n_features : int
+        Set by `init`.
+    """
+
+    alpha: Any = 1.0
+    alpha_unknown: Any = None
+    n_levels: tuple[int, ...] = static(())
+    n_classes: int = static(0)
+    n_features: int = static(0)
+
+    def init(self, x: Any, n_classes: int) -> Categorical:
+        """See `Family.init`."""
+        self.check(x)
+        levels = self.n_levels or tuple(int(v) + 1 for v in x.max(axis=0, initial=0))
+        return self.replace(n_classes=n_classes, n_features=x.shape[1], n_levels=levels)
+
+    def check(self, x: Any, names: Sequence[Any] | None = None) -> None:
+        """See `Family.check`: codes are whole, -1 (missing) or more."""
+        refuse_columns(x, lambda v: v < -1, "{column} holds the code {value}; codes are 0, 1, ...", names)
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """Where each column starts among the S cells, and S at the end: (d + 1,)."""
+        return np.concatenate([[0], np.cumsum(self.n_levels)]).astype(np.int64)
+
+    @property
+    def column_of(self) -> np.ndarray:
+        """Column of each of the S cells."""
+        return np.repeat(np.arange(self.n_features), self.n_levels)
+
+    def by_column(self, cells: Array) -> Array:
+        """Sums of (..., S) cells over the levels of each column: (..., d)."""
+        if namespace(cells) is np:
+            return np.add.reduceat(cells, self.offsets[:-1], axis=-1)
+        return cells @ (self.column_of[:, None] == np.arange(self.n_features)).astype(cells.dtype)
+
+    def concentration(self) -> Array:
+        """alpha as a (K, S) array."""
+        xp = namespace(self.alpha)
+        alpha = xp.asarray(self.alpha, dtype=float)
+        size = int(self.offsets[-1])
+        if alpha.ndim and alpha.shape[-1] == self.n_features and alpha.shape[-1] != size:
+            alpha = xp.broadcast_to(alpha, (*alpha.shape[:-1], self.n_features))[..., self.column_of]
+        return dirichlet.broadcast(alpha, (self.n_classes, size), "alpha")
+
+    def _unknown(self) -> Array:
+        """Concentration of an unknown level, (K, d): the mean over the known levels before data."""
+        if self.alpha_unknown is not None:
+            return self.alpha_unknown
+        return self.by_column(self.concentration()) / np.asarray(self.n_levels, dtype=float)
+
+    # ---- program
+
+    def prior(self) -> CategoricalParams:
+        """Sites ``feature_prob_{j}`` (K, s_j)."""
+        import jax.numpy as jnp
+        import numpyro
+        import numpyro.distributions as dist
+
+        alpha, offsets = self.concentration(), self.offsets
+        parts = []
+        for j in range(self.n_features):
+            with numpyro.plate("class", self.n_classes, dim=-1):
+                cells = dist.Dirichlet(alpha[:, offsets[j] : offsets[j + 1]])
+                parts.append(numpyro.sample(f"feature_prob_{j}", cells))
+        none = jnp.full((self.n_classes, self.n_features), -jnp.inf)
+        return CategoricalParams(jnp.log(jnp.concatenate(parts, axis=-1)), none)
+
+    def observe(self, params: CategoricalParams, y: Any, x: Any = None, lengths: Any = None) -> Any:
+        """See `Family.observe`."""
+        import numpyro
+
+        from bayesgen.distributions import Levels
+
+        return numpyro.sample("x", Levels(params.log_prob[y], self.n_levels), obs=x)
+
+    # ---- statistics and likelihood
+
+    def _cells(self, x: np.ndarray) -> tuple[Any, Any]:
+        """Indicators of the known levels (n, S) and of unknown ones (n, d; None if there are none)."""
+        n, d = x.shape
+        n_levels = np.asarray(self.n_levels)
+        unknown = x >= n_levels
+        known = (x >= 0) & ~unknown
+        indptr = np.concatenate([[0], np.cumsum(known.sum(axis=1))])
+        index = (x + self.offsets[:-1])[known]
+        shape = (n, int(self.offsets[-1]))
+        cells = sp.csr_array((np.ones(len(index)), index, indptr), shape=shape)
+        return cells, (unknown.astype(float) if unknown.any() else None)
+
+    def stats(self, x: Any, r: Any) -> CategoricalStats:
+        """See `Family.stats`."""
+        return CategoricalStats(class_sums(self._cells(x)[0], as_weights(r), self.n_classes))
+
+    def log_prob(self, params: CategoricalParams, x: Any) -> Array:
+        """See `Family.log_prob`."""
+        xp = namespace(x, params.log_prob)
+        if xp is np:
+            cells, unknown = self._cells(x)
+            out = contract(cells, params.log_prob)
+            return out if unknown is None else out + contract(unknown, params.log_unknown)
+        n_levels = np.asarray(self.n_levels)
+        at = xp.clip(x, 0, n_levels - 1) + self.offsets[:-1]
+        factor = xp.where(x < n_levels, params.log_prob[:, at], params.log_unknown[:, None, :])
+        return xp.where(x >= 0, factor, 0.0).sum(-1).T
+
+    def mle(self, stats: CategoricalStats) -> CategoricalParams:
+        """Relative frequencies; NaN for a column that a class never observed."""
+        total = self.by_column(stats.level_count)
+        prob = safe_divide(stats.level_count, total[..., self.column_of])
+        return CategoricalParams(safe_log(prob), safe_log(0.0 * total))
+
+    def log_likelihood(self, params: CategoricalParams, stats: CategoricalStats) -> Array:
+        """See `Family.log_likelihood`."""
+        return dirichlet.dot_log(stats.level_count, params.log_prob)
+
+    # ---- conjugate answers
+
+    def condition(self, stats: CategoricalStats) -> Categorical:
+        """Dirichlet(alpha + counts)."""
+        return self.replace(
+            alpha=self.concentration() + stats.level_count, alpha_unknown=self._unknown()
+        )
+
+    def _columns(self, cells: Array) -> list[Array]:
+        return [cells[..., a:b] for a, b in zip(self.offsets[:-1], self.offsets[1:], strict=True)]
+
+    def log_density(self, params: CategoricalParams) -> Array:
+        """See `Family.log_density`."""
+        pairs = zip(self._columns(self.concentration()), self._columns(params.log_prob), strict=True)
+        return sum(dirichlet.log_density(alpha, log_prob).sum() for alpha, log_prob in pairs)
+
+    def _log_unknown(self) -> Array:
+        new = self._unknown()
+        return safe_log(safe_divide(new, self.by_column(self.concentration()) + new, empty=0.0))
+
+    def mean(self) -> CategoricalParams:
+        """See `Family.mean`."""
+        alpha = self.concentration()
+        prob = safe_divide(alpha, self.by_column(alpha)[..., self.column_of])
+        return CategoricalParams(safe_log(prob), self._log_unknown())
+
+    def mode(self) -> CategoricalParams:
+        """The mode rule of `dirichlet.mode_counts` for each column.
+
+        An unknown level keeps its predictive mass where the mode smooths (concentration above one);
+        otherwise it gets nothing, as an unseen known level does.
+        """
+        xp = namespace(self.alpha)
+        alpha = self.concentration()
+        counts, boundary = dirichlet.mode_counts(alpha)
+        if boundary:
+            dirichlet.warn_boundary("feature_prob")
+        total = self.by_column(counts)
+        return CategoricalParams(
+            safe_log(safe_divide(counts, total[..., self.column_of])),
+            xp.where(self._unknown() > 1, self._log_unknown(), -xp.inf),
+        )
+
+    @cached_property
+    def _mean(self) -> CategoricalParams:
+        return CategoricalParams(*map(np.asfortranarray, self.mean()))
+
+    def log_predictive(self, x: Any) -> Array:
+        """See `Family.log_predictive`: the same as `log_prob` at the mean."""
+        return self.log_prob(self._mean if namespace(self.alpha) is np else self.mean(), x)
+
+    def log_evidence(self, stats: CategoricalStats) -> Array:
+        """A Polya urn for each class and column."""
+        pairs = zip(self._columns(self.concentration()), self._columns(stats.level_count), strict=True)
+        return sum(dirichlet.log_evidence(alpha, count).sum() for alpha, count in pairs)
+
+    def log_loo(self, x: Any, y: Any, stats: CategoricalStats) -> np.ndarray:
+        """See `Family.log_loo`: a row leaves the counts of its own class only."""
+        codes, w = own_class(y)
+        posterior = self.condition(stats)
+        out = posterior.log_predictive(x)
+        alpha = posterior.concentration()
+        total = self.by_column(alpha)
+        own = np.zeros(len(codes))
+        for j in range(self.n_features):
+            seen = (x[:, j] >= 0) & (x[:, j] < self.n_levels[j])
+            k, left = codes[seen], w[seen]
+            cell = np.maximum(alpha[k, self.offsets[j] + x[seen, j]] - left, 0.0)
+            rest = total[k, j] - left
+            own[seen] += np.where(rest > 0, safe_log(cell) - safe_log(np.where(rest > 0, rest, 1.0)), np.nan)
+        out[np.arange(len(codes)), codes] = own
+        return out
+
+    def logistic(self, params: CategoricalParams) -> tuple[Array, Array]:
+        """See `Family.logistic`: log level probabilities, on one-hot columns."""
+        return params.log_prob, np.zeros(self.n_classes)
+
+    def undefined(self, params: CategoricalParams, stats: Any, needed: np.ndarray) -> Problem | None:
+        """See `Family.undefined`."""
+        cell = first_cell(self.by_column(np.isnan(params.log_prob).astype(float)) > 0, needed)
+        return None if cell is None else Problem(NO_ROWS, cell[0], [cell[1]])
+
+    def improper(self, needed: np.ndarray, strict: bool = False) -> Problem | None:
+        """See `Family.improper`."""
+        alpha = self.concentration()
+        bad = self.by_column((alpha <= 0).astype(float)) > 0 if strict else self.by_column(alpha) <= 0
+        cell = first_cell(bad, needed)
+        return None if cell is None else Problem(dirichlet.IMPROPER, cell[0], [cell[1]])
+
+    def sample(self, params: Any, y: np.ndarray, key: Any, lengths: Any = None) -> np.ndarray:
+        """See `Family.sample`."""
+        rng = generator(key)
+        columns = self._columns(np.exp((params or self.mean()).log_prob))
+        out = np.empty((len(y), self.n_features), dtype=np.int64)
+        for j, prob in enumerate(columns):
+            edges = np.cumsum(prob, axis=1)[:, :-1]
+            out[:, j] = (rng.random(len(y))[:, None] > edges[y]).sum(axis=1)
+        return out
+
+    def draw(self, key: Any, n: int) -> CategoricalParams:
+        """See `Family.draw`; an unknown level keeps its mean probability."""
+        alpha = self.concentration()
+        log_gamma = log_gamma_draws(generator(key), alpha, (n, *alpha.shape))
+        parts = self._columns(log_gamma)
+        log_prob = np.concatenate([p - np.logaddexp.reduce(p, axis=-1, keepdims=True) for p in parts], axis=-1)
+        log_unknown = self._log_unknown()
+        return CategoricalParams(log_prob, np.broadcast_to(log_unknown, (n, *log_unknown.shape)))

@@ -1,0 +1,693 @@
+r"""Independent normal columns, with a variance of their own in each class or one variance for all.
+
+.. math::
+
+    x_j \mid y{=}k \sim \mathcal N(\mu_{kj}, \sigma^2_{kj}), \qquad
+    \mu_{kj} \mid \sigma^2 \sim \mathcal N(m, \sigma^2/\kappa), \quad \sigma^2 \sim \mathrm{IG}(a, b),
+
+where IG has density proportional to :math:`\sigma^{-2(a+1)} e^{-b/\sigma^2}`. Statistics are weight, mean
+and centred sum of squares of each class and column. With n, :math:`\bar x`, S of a cell:
+:math:`\kappa' = \kappa + n`, :math:`m' = m + \tfrac{n}{\kappa'}(\bar x - m)`,
+:math:`Q = \tfrac12 S + \tfrac{\kappa n}{2\kappa'}(\bar x - m)^2`; then :math:`a' = a + n/2`, :math:`b' = b + Q`
+(shared variance: n and Q summed over classes). The exact predictive is Student t with 2a' degrees of
+freedom, location m' and squared scale :math:`b'(\kappa'+1)/(a'\kappa')`.
+
+Means are kept as an unevaluated sum of two floats (the value and its rounding error), so that data far from
+zero keep their digits. [BDA3 sections 3.2-3.3; Murphy 2012, section 4.6; Murphy 2007]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayesgen import _kernels
+from bayesgen._math import Array, log_rising, namespace, safe_divide, special, two_sum
+from bayesgen._random import generator
+from bayesgen.families import dirichlet
+from bayesgen.families.base import (
+    Family,
+    Labels,
+    Problem,
+    Weights,
+    as_weights,
+    class_count,
+    column_name,
+    family,
+    first_cell,
+    own_class,
+    static,
+)
+
+__all__ = ["Gaussian", "GaussianParams", "GaussianStats", "SharedVarianceGaussian"]
+
+LOG_2PI = float(np.log(2 * np.pi))
+LOST_DIGITS = 1e-6  # a downdated scale below this share of the whole is recomputed from the rows
+
+
+class GaussianStats(NamedTuple):
+    """Moments of the observed cells of each class and column."""
+
+    weight: Array
+    """(K, d)"""
+    mean: Array
+    """(K, d); 0 in an empty cell"""
+    mean_low: Array
+    """Rounding error of the mean, (K, d): the mean is mean + mean_low"""
+    scatter: Array
+    """Weighted sum of squares about the mean, (K, d)"""
+
+
+class GaussianParams(NamedTuple):
+    """Means and variances of each class and column."""
+
+    mean: Array
+    """(K, d)"""
+    mean_low: Array
+    """Rounding error of the mean, (K, d)"""
+    variance: Array
+    """(K, d); equal rows with a shared variance"""
+
+
+# ------------------------------------------------------------------------------ moments, shared algebra
+
+
+def pilot_means(pilot: Array, total: Array, weight: Array) -> tuple[Array, Array]:
+    """Means (high, low) from residual sums about a pilot; empty cells give 0."""
+    mean, low = two_sum(pilot, safe_divide(total, weight, empty=0.0))
+    return np.where(weight == 0, 0.0, mean), np.where(weight == 0, 0.0, low)
+
+
+def difference(a: Array, a_low: Array, b: Array, b_low: Array) -> Array:
+    """a - b of two means kept as value and rounding error."""
+    return (a - b) + (a_low - b_low)
+
+
+def merge_means(
+    n_a: Array, a: Array, a_low: Array, n_b: Array, b: Array, b_low: Array
+) -> tuple[Array, Array, Array, Array]:
+    """Merged mean (high, low), the difference of the means, and n_a n_b / n (Chan, Golub and LeVeque 1983).
+
+    The larger part is the anchor, and an empty part is the identity.
+    """
+    n = n_a + n_b
+    delta = np.where((n_a > 0) & (n_b > 0), difference(b, b_low, a, a_low), 0.0)
+    from_a = n_a >= n_b
+    step = safe_divide(np.where(from_a, n_b, -n_a), n, empty=0.0) * delta
+    mean, low = two_sum(np.where(from_a, a, b), np.where(from_a, a_low, b_low) + step)
+    return mean, low, delta, safe_divide(n_a * n_b, n, empty=0.0)
+
+
+def remove_means(
+    n: Array, mean: Array, low: Array, n_b: Array, b: Array, b_low: Array
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Weight and mean (high, low) left when a part leaves, the difference of means, and n_a n_b / n."""
+    n_a = np.maximum(n - n_b, 0.0)
+    step = safe_divide(n_b, n_a, empty=0.0) * difference(mean, low, b, b_low)
+    a, a_low = two_sum(mean, low + step)
+    a, a_low = np.where(n_a > 0, a, 0.0), np.where(n_a > 0, a_low, 0.0)
+    delta = np.where(n_a > 0, difference(b, b_low, a, a_low), 0.0)
+    return n_a, a, a_low, delta, safe_divide(n_a * n_b, n, empty=0.0)
+
+
+def update_mean(loc: Array, low: Array, kappa: Array, n: Array, mean: Array, mean_low: Array) -> Any:
+    """Posterior mean (high, low) m + n/(kappa + n) (mean - m), and mean - m.
+
+    It is written from the end that is nearer, so that no digits are lost.
+    """
+    xp = namespace(loc, kappa, mean)
+    delta = xp.where(n > 0, difference(mean, mean_low, loc, low), 0.0)
+    total = kappa + n
+    near = n >= kappa
+    step = safe_divide(xp.where(near, -kappa, n), total, empty=0.0) * delta
+    high, rest = two_sum(xp.where(near & (n > 0), mean, loc), xp.where(near & (n > 0), mean_low, low) + step)
+    return high, rest, delta
+
+
+def overall_mean(n: Array, mean: Array, low: Array) -> tuple[np.ndarray, np.ndarray]:
+    """Weighted mean of class means over the class axis, (high, low); n is (K, d) or (K, 1)."""
+    n = np.broadcast_to(n, np.shape(mean))
+    top = n.argmax(axis=0)[None]
+    anchor, anchor_low = np.take_along_axis(mean, top, 0)[0], np.take_along_axis(low, top, 0)[0]
+    delta = np.where(n > 0, difference(mean, low, anchor, anchor_low), 0.0)
+    step = safe_divide((n * delta).sum(axis=0), n.sum(axis=0), empty=0.0)
+    return two_sum(anchor, anchor_low + step)
+
+
+def default_variance(n: Array, mean: Array, low: Array, scatter: Array) -> np.ndarray:
+    """Pooled within-class variance of each column; the overall one if that is 0; 1 if that is 0 too."""
+    total = np.broadcast_to(n, np.shape(mean)).sum(axis=0)
+    within = safe_divide(scatter, total, empty=0.0)
+    high, rest = overall_mean(n, mean, low)
+    between = (n * np.where(n > 0, difference(mean, low, high, rest), 0.0) ** 2).sum(axis=0)
+    overall = safe_divide(scatter + between, total, empty=0.0)
+    return np.where(within > 0, within, np.where(overall > 0, overall, 1.0))
+
+
+def check_scale(x: Any, scatter: np.ndarray, names: Sequence[Any] | None) -> None:
+    """Refuse columns whose squares do not fit a float64, naming the column."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        bad = np.flatnonzero(~np.isfinite(scatter) | (scatter > 1e300))
+    for j in bad:
+        raise ValueError(
+            f"{column_name(int(j), names)} has values so large that their squares overflow float64; "
+            "change its unit (rescale the column)"
+        )
+    for j in np.flatnonzero(scatter < 1e-290):
+        values = _kernels.rows(x, slice(None))[:, j]
+        values = values[~np.isnan(values)]
+        if values.size and 0 < values.max() - values.min() < 1e-140:
+            raise ValueError(
+                f"{column_name(int(j), names)} has differences so small that their squares underflow "
+                "float64; change its unit (rescale the column)"
+            )
+
+
+def weighted_parts(x: Any, r: Weights) -> list[tuple[Any, int | None, Labels]]:
+    """Class weights r as rows of single classes: one part for labels, one for each class if soft."""
+    if isinstance(r, Labels):
+        return [(x, None, r)]
+    return [(x, k, Labels(np.full(len(r), k), r[:, k])) for k in range(r.shape[1])]
+
+
+# --------------------------------------------------------------------------------------- the families
+
+
+class _Diagonal(Family):
+    """What the two families of independent normals share; see the module docstring."""
+
+    loc: Any
+    loc_low: Any
+    mean_precision: Any
+    shape: Any
+    scale: Any
+
+    def init(self, x: Any, n_classes: int) -> Any:
+        """See `Family.init`."""
+        return self.replace(n_classes=n_classes, n_features=x.shape[1])
+
+    @property
+    def cells(self) -> tuple[int, int]:
+        """(K, d)."""
+        return self.n_classes, self.n_features
+
+    # ---- program
+
+    def observe(self, params: GaussianParams, y: Any, x: Any = None, lengths: Any = None) -> Any:
+        """See `Family.observe`."""
+        import jax.numpy as jnp
+        import numpyro
+        import numpyro.distributions as dist
+
+        normal = dist.Normal((params.mean + params.mean_low)[y], jnp.sqrt(params.variance)[y])
+        if x is None:
+            return numpyro.sample("x", normal.to_event(1))
+        missing = jnp.isnan(x)
+        return numpyro.sample("x", normal.mask(~missing).to_event(1), obs=jnp.where(missing, 0.0, x))
+
+    # ---- statistics and likelihood
+
+    def stats(self, x: Any, r: Any, names: Sequence[Any] | None = None) -> GaussianStats:
+        """See `Family.stats`."""
+        out = None
+        for part, k, labels in weighted_parts(x, as_weights(r)):
+            new = self._label_stats(part, labels, names)
+            if k is not None:  # soft weights: only class k has weight in this part
+                new = GaussianStats(*(np.where(np.arange(self.n_classes)[:, None] == k, s, 0.0) for s in new))
+            out = new if out is None else GaussianStats(*(p + q for p, q in zip(out, new, strict=True)))
+        return out  # type: ignore[return-value]
+
+    def _label_stats(self, x: Any, r: Labels, names: Sequence[Any] | None) -> GaussianStats:
+        with np.errstate(over="ignore", invalid="ignore"):
+            pilot, total, square = _kernels.diagonal_moments(x, r.codes, r.weights, self.n_classes)
+            weight = np.repeat(class_count(r, self.n_classes)[:, None], x.shape[1], axis=1)
+            if not np.isfinite(total).all():
+                weight, pilot, total, square = _kernels.observed_moments(x, r.codes, r.weights, self.n_classes)
+            mean, low = pilot_means(pilot, total, weight)
+            scatter = np.maximum(square - safe_divide(total, weight, empty=0.0) * total, 0.0)
+        check_scale(x, scatter.sum(axis=0), names)
+        return GaussianStats(weight, mean, low, scatter)
+
+    def merge(self, a: GaussianStats, b: GaussianStats) -> GaussianStats:
+        """See `Family.merge`: Chan's rule, cell by cell."""
+        mean, low, delta, share = merge_means(*a[:3], *b[:3])
+        return GaussianStats(a.weight + b.weight, mean, low, a.scatter + b.scatter + share * delta**2)
+
+    def remove(self, a: GaussianStats, b: GaussianStats) -> GaussianStats:
+        """See `Family.remove`; digits are lost when little is left."""
+        n, mean, low, delta, share = remove_means(*a[:3], *b[:3])
+        scatter = np.where(n > 0, np.maximum(a.scatter - b.scatter - share * delta**2, 0.0), 0.0)
+        return GaussianStats(n, mean, low, scatter)
+
+    def log_prob(self, params: GaussianParams, x: Any) -> Array:
+        """See `Family.log_prob`."""
+        norm = -0.5 * (LOG_2PI + namespace(params.variance).log(params.variance))
+
+        def term(residual: Array, k: int) -> Array:
+            return norm[k] - 0.5 * residual**2 / params.variance[k]
+
+        return self._sum_cells(x, params.mean, params.mean_low, term)
+
+    def _sum_cells(self, x: Any, mean: Array, low: Array, term: Any) -> Array:
+        """Sum over observed columns of term(x - mean_k, k), shape (n, K)."""
+        xp = namespace(x, mean)
+        n, d = x.shape
+        blocks = _kernels.row_blocks(n, d) if xp is np else [slice(None)]
+        out = []
+        for block in blocks:
+            rows = _kernels.rows(x, block) if xp is np else x
+            missing = xp.isnan(rows)
+            rows = xp.where(missing, 0.0, rows)
+            columns = [
+                xp.where(missing, 0.0, term((rows - mean[k]) - low[k], k)).sum(axis=1)
+                for k in range(self.n_classes)
+            ]
+            out.append(xp.stack(columns, axis=1))
+        return xp.concatenate(out) if out else xp.zeros((0, self.n_classes))
+
+    def _mle(self, stats: GaussianStats, variance: Array) -> GaussianParams:
+        empty = stats.weight == 0
+        mean = np.where(empty, np.nan, stats.mean)
+        return GaussianParams(mean, stats.mean_low, np.where(empty, np.nan, variance))
+
+    def log_likelihood(self, params: GaussianParams, stats: GaussianStats) -> Array:
+        """See `Family.log_likelihood`."""
+        xp = namespace(params.mean, params.variance)
+        delta = difference(stats.mean, stats.mean_low, params.mean, params.mean_low)
+        square = stats.scatter + stats.weight * xp.where(stats.weight > 0, delta, 0.0) ** 2
+        v = params.variance
+        return -0.5 * (stats.weight * (LOG_2PI + xp.log(v)) + square / v).sum()
+
+    # ---- hyperparameters
+
+    def hyper(self) -> tuple[Array, Array, Array]:
+        """Location (high, low) and mean precision as (K, d) arrays."""
+        loc = dirichlet.broadcast(self.loc, self.cells, "mean")
+        low = dirichlet.broadcast(self.loc_low, self.cells, "mean_low")
+        return loc, low, dirichlet.broadcast(self.mean_precision, self.cells, "mean_precision")
+
+    def resolve(self, stats: GaussianStats) -> Any:
+        """See `Family.resolve`: location the overall mean, scale (shape - 1) times the pooled variance."""
+        changes = {}
+        if self.loc is None:
+            changes["loc"], changes["loc_low"] = overall_mean(*stats[:3])
+        if self.scale is None:
+            v = default_variance(*stats[:3], stats.scatter.sum(axis=0))
+            changes["scale"] = (np.asarray(self.shape, dtype=float) - 1.0) * v
+        return self.replace(**changes) if changes else self
+
+    def _update(self, stats: GaussianStats) -> tuple[Array, Array, Array, Array]:
+        """Posterior location (high, low), mean precision and Q."""
+        loc, low, kappa = self.hyper()
+        high, rest, delta = update_mean(loc, low, kappa, *stats[:3])
+        total = kappa + stats.weight
+        q = 0.5 * stats.scatter + 0.5 * safe_divide(kappa * stats.weight, total, empty=0.0) * delta**2
+        return high, rest, total, q
+
+    def _t_log_prob(self, x: Any, shape: Array, scale: Array) -> Array:
+        """Student t with 2a degrees of freedom and squared scale b (kappa + 1) / (a kappa), (K, d) each."""
+        loc, low, kappa = self.hyper()
+        xp = namespace(shape, scale, kappa)
+        spread = 2.0 * scale * (1.0 + 1.0 / kappa)
+        norm = log_rising(shape, 0.5) - 0.5 * xp.log(np.pi * spread)
+
+        def term(residual: Array, k: int) -> Array:
+            return norm[k] - (shape[k] + 0.5) * xp.log1p(residual**2 / spread[k])
+
+        return self._sum_cells(x, loc, low, term)
+
+    def _prior_mean_density(self, params: GaussianParams) -> Array:
+        loc, low, kappa = self.hyper()
+        xp = namespace(params.mean, params.variance, kappa)
+        delta = difference(params.mean, params.mean_low, loc, low)
+        return 0.5 * (xp.log(kappa / params.variance) - LOG_2PI - kappa * delta**2 / params.variance).sum()
+
+    def _sample_means(self, variance: Any) -> GaussianParams:
+        import jax.numpy as jnp
+        import numpyro
+        import numpyro.distributions as dist
+
+        loc, low, kappa = self.hyper()
+        with numpyro.plate("class", self.n_classes, dim=-2), numpyro.plate("feature", self.n_features, dim=-1):
+            mean = numpyro.sample("mean", dist.Normal(loc + low, jnp.sqrt(variance / kappa)))
+        return GaussianParams(mean, jnp.zeros(()), jnp.broadcast_to(variance, self.cells))
+
+    def _draw(self, rng: np.random.Generator, variance: np.ndarray) -> GaussianParams:
+        loc, low, kappa = self.hyper()
+        noise = rng.standard_normal((len(variance), *self.cells)) * np.sqrt(variance / kappa)
+        mean, rest = two_sum(loc, low + noise)
+        return GaussianParams(mean, rest, np.broadcast_to(variance, mean.shape))
+
+    def undefined(self, params: GaussianParams, stats: GaussianStats, needed: np.ndarray) -> Problem | None:
+        """See `Family.undefined`."""
+        cell = first_cell(np.isnan(params.mean), needed)
+        if cell is not None:
+            return Problem("class {cls} has no observed value of {columns}: its mean is 0/0", cell[0], [cell[1]])
+        cell = first_cell(~(params.variance > 0), needed)
+        if cell is None:
+            return None
+        n = stats.weight[cell]
+        missing = stats.weight[cell[0]].max() - n
+        holes = f" ({missing:g} NaN left out)" if missing > 0 else ""
+        return Problem(
+            f"the variance of {{columns}} in class {{cls}} is zero or undefined, from a weight of {n:g} observed "
+            f"values{holes}: it has no density. Use a prior (inference='mean' or 'exact'), or drop the column",
+            cell[0],
+            [cell[1]],
+        )
+
+    def improper(self, needed: np.ndarray, strict: bool = False) -> Problem | None:
+        """See `Family.improper`."""
+        a, b = (np.broadcast_to(v, self.cells) for v in self.inverse_gamma())
+        _, _, kappa = self.hyper()
+        cell = first_cell(~((a > 0) & (b > 0) & (kappa > 0)), needed)
+        if cell is None:
+            return None
+        k, j = cell
+        return Problem(
+            f"the normal-inverse-gamma of {{columns}} in class {{cls}} is improper: mean precision {kappa[k, j]:g}, "
+            f"shape {a[k, j]:g}, scale {b[k, j]:g} must all be positive (too few distinct rows for this prior)",
+            k,
+            [j],
+        )
+
+    def sample(self, params: Any, y: np.ndarray, key: Any, lengths: Any = None) -> np.ndarray:
+        """See `Family.sample`."""
+        rng = generator(key)
+        noise = rng.standard_normal((len(y), self.n_features))
+        if params is not None:
+            return params.mean[y] + (params.mean_low[y] + noise * np.sqrt(params.variance[y]))
+        a, b = (np.broadcast_to(v, self.cells) for v in self.inverse_gamma())
+        loc, low, kappa = self.hyper()
+        variance = b[y] / rng.standard_gamma(a[y])
+        return loc[y] + (low[y] + noise * np.sqrt(variance * (1.0 + 1.0 / kappa[y])))
+
+    # ---- leave-one-out
+
+    def _loo_cells(self, x: Any, y: Any, stats: GaussianStats) -> Any:
+        """Blocks of rows with what the downdates need: slice, values, seen, codes, weights."""
+        codes, w = own_class(y)
+        for rows in _kernels.row_blocks(x.shape[0], x.shape[1] * 4):
+            block = _kernels.rows(x, rows).astype(float)
+            seen = ~np.isnan(block)
+            yield rows, np.where(seen, block, 0.0), seen, codes[rows], w[rows, None]
+
+
+@family
+class Gaussian(_Diagonal):
+    """Normal columns with a variance for each class and column; see the module docstring.
+
+    Parameters
+    ----------
+    loc, loc_low : float or array, (d,) or (K, d)
+        Prior mean m of the means, in the unit of the column, and its low-order part. None: the overall
+        mean of the data.
+    mean_precision : float or array
+        kappa: how many rows the prior mean is worth.
+    shape, scale : float or array
+        a and b of the inverse-gamma; b in squared units. A scale of None: (a - 1) times the pooled
+        variance of the column.
+    n_classes, n_features : int
+        Set by `init`.
+    """
+
+    loc: Any = None
+    loc_low: Any = 0.0
+    mean_precision: Any = 0.01
+    shape: Any = 1.5
+    scale: Any = None
+    n_classes: int = static(0)
+    n_features: int = static(0)
+
+    def logistic(self, params: GaussianParams) -> tuple[Array, Array]:
+        """See `Family.logistic`: quadratic."""
+        raise ValueError(
+            "with a variance for each class the log odds are quadratic in x, not linear; variance='shared' makes them "
+            "linear"
+        )
+
+    def inverse_gamma(self) -> tuple[Array, Array]:
+        """Shape and scale as (K, d) arrays."""
+        return (
+            dirichlet.broadcast(self.shape, self.cells, "shape"),
+            dirichlet.broadcast(self.scale, self.cells, "scale"),
+        )
+
+    def prior(self) -> GaussianParams:
+        """Sites ``variance`` (K, d) and ``mean`` (K, d)."""
+        import numpyro
+        import numpyro.distributions as dist
+
+        with numpyro.plate("class", self.n_classes, dim=-2), numpyro.plate("feature", self.n_features, dim=-1):
+            variance = numpyro.sample("variance", dist.InverseGamma(*self.inverse_gamma()))
+        return self._sample_means(variance)
+
+    def mle(self, stats: GaussianStats, unbiased: bool = False) -> GaussianParams:
+        """Class means and variances S/n, or S/(n - 1)."""
+        n = np.maximum(stats.weight - 1.0, 0.0) if unbiased else stats.weight
+        return self._mle(stats, safe_divide(stats.scatter, n))
+
+    def condition(self, stats: GaussianStats) -> Gaussian:
+        """See the module docstring."""
+        self = self.resolve(stats)
+        loc, low, kappa, q = self._update(stats)
+        a, b = self.inverse_gamma()
+        return self.replace(
+            loc=loc, loc_low=low, mean_precision=kappa, shape=a + 0.5 * stats.weight, scale=b + q
+        )
+
+    def log_density(self, params: GaussianParams) -> Array:
+        """See `Family.log_density`."""
+        a, b = self.inverse_gamma()
+        xp = namespace(a, b, params.variance)
+        gammaln = special(xp).gammaln
+        v = params.variance
+        inverse_gamma = a * xp.log(b) - gammaln(a) - (a + 1) * xp.log(v) - b / v
+        return inverse_gamma.sum() + self._prior_mean_density(params)
+
+    def mean(self) -> GaussianParams:
+        """See `Family.mean`: b / (a - 1), NaN where a <= 1."""
+        a, b = self.inverse_gamma()
+        loc, low, _ = self.hyper()
+        xp = namespace(a, b)
+        return GaussianParams(loc, low, xp.where(a > 1, b / xp.where(a > 1, a - 1, 1.0), xp.nan))
+
+    def mode(self) -> GaussianParams:
+        """See `Family.mode`: b / (a + 3/2), the joint mode of mean and variance."""
+        a, b = self.inverse_gamma()
+        loc, low, _ = self.hyper()
+        xp = namespace(a, b)
+        return GaussianParams(loc, low, xp.where(a > -1.5, b / xp.where(a > -1.5, a + 1.5, 1.0), xp.nan))
+
+    def log_predictive(self, x: Any) -> Array:
+        """See `Family.log_predictive`: Student t for each column."""
+        return self._t_log_prob(x, *self.inverse_gamma())
+
+    def log_evidence(self, stats: GaussianStats) -> Array:
+        """See `Family.log_evidence`."""
+        a, b = self.inverse_gamma()
+        _, _, kappa = self.hyper()
+        *_, q = self._update(stats)
+        xp = namespace(a, b, kappa)
+        n = stats.weight
+        cells = log_rising(a, 0.5 * n) - a * xp.log1p(q / b) - 0.5 * n * xp.log(2 * np.pi * (b + q))
+        return (cells - 0.5 * xp.log1p(n / kappa)).sum()
+
+    def log_loo(self, x: Any, y: Any, stats: GaussianStats) -> np.ndarray:
+        """See `Family.log_loo`: only the row's own class changes."""
+        self = self.resolve(stats)
+        post = self.condition(stats)
+        out = post.log_predictive(x)
+        loc, low, kappa = post.hyper()
+        a, b = post.inverse_gamma()
+        for rows, value, seen, k, w in self._loo_cells(x, y, stats):
+            e = (value - loc[k]) - low[k]
+            left = kappa[k] - w
+            c = w * safe_divide(kappa[k], left)
+            share = 1.0 - c * e**2 / (2 * b[k])
+            scale = b[k] * share
+            for i, j in np.argwhere(seen & (left > 0) & (share < LOST_DIGITS)):
+                scale[i, j] = self._scale_without(x, y, rows.start + i, j)
+            shape = a[k] - 0.5 * w
+            exists = (left > 0) & (shape > 0) & (scale > 0)
+            spread = 2 * np.where(exists, scale * (1 + safe_divide(1.0, left)), 1.0)
+            shape = np.where(exists, shape, 1.0)
+            residual = e * safe_divide(kappa[k], left)
+            cell = (
+                log_rising(shape, 0.5)
+                - 0.5 * np.log(np.pi * spread)
+                - (shape + 0.5) * np.log1p(residual**2 / spread)
+            )
+            own = np.where(seen, np.where(exists, cell, np.nan), 0.0).sum(axis=1)
+            out[np.arange(x.shape[0])[rows], k] = own
+        return out
+
+    def _scale_without(self, x: Any, y: Any, i: int, j: int) -> float:
+        """b' of row i's class in column j, recomputed from the other rows."""
+        codes, w = own_class(y)
+        others = np.flatnonzero((codes == codes[i]) & (np.arange(len(codes)) != i))
+        one = self.replace(n_features=1, **_column(self, j))
+        rest = one.stats(_kernels.rows(x, others)[:, [j]], Labels(codes[others], w[others]))
+        return float(one.condition(rest).scale[codes[i], 0])
+
+    def draw(self, key: Any, n: int) -> GaussianParams:
+        """See `Family.draw`."""
+        rng = generator(key)
+        a, b = self.inverse_gamma()
+        return self._draw(rng, b / rng.standard_gamma(a, size=(n, *self.cells)))
+
+
+@family
+class SharedVarianceGaussian(_Diagonal):
+    """Normal columns whose variance is the same in every class; see the module docstring.
+
+    Parameters
+    ----------
+    loc, loc_low, mean_precision : see `Gaussian`
+    shape, scale : float or array, (d,)
+        a and b of the inverse-gamma of each column.
+    n_classes, n_features : int
+        Set by `init`.
+    """
+
+    loc: Any = None
+    loc_low: Any = 0.0
+    mean_precision: Any = 0.01
+    shape: Any = 1.5
+    scale: Any = None
+    n_classes: int = static(0)
+    n_features: int = static(0)
+
+    def inverse_gamma(self) -> tuple[Array, Array]:
+        """Shape and scale as (d,) arrays."""
+        size = (self.n_features,)
+        return dirichlet.broadcast(self.shape, size, "shape"), dirichlet.broadcast(self.scale, size, "scale")
+
+    def prior(self) -> GaussianParams:
+        """Sites ``variance`` (d,) and ``mean`` (K, d)."""
+        import numpyro
+        import numpyro.distributions as dist
+
+        with numpyro.plate("feature", self.n_features, dim=-1):
+            variance = numpyro.sample("variance", dist.InverseGamma(*self.inverse_gamma()))
+        return self._sample_means(variance)
+
+    def mle(self, stats: GaussianStats, unbiased: bool = False) -> GaussianParams:
+        """Class means, and pooled variances S/M, or S/(M - K_+)."""
+        n = stats.weight.sum(axis=0)
+        if unbiased:
+            n = np.maximum(n - (stats.weight > 0).sum(axis=0), 0.0)
+        variance = safe_divide(stats.scatter.sum(axis=0), n)
+        return self._mle(stats, np.broadcast_to(variance, self.cells))
+
+    def condition(self, stats: GaussianStats) -> SharedVarianceGaussian:
+        """See the module docstring."""
+        self = self.resolve(stats)
+        loc, low, kappa, q = self._update(stats)
+        a, b = self.inverse_gamma()
+        return self.replace(
+            loc=loc,
+            loc_low=low,
+            mean_precision=kappa,
+            shape=a + 0.5 * stats.weight.sum(axis=0),
+            scale=b + q.sum(axis=0),
+        )
+
+    def log_density(self, params: GaussianParams) -> Array:
+        """See `Family.log_density`; the variance counts once."""
+        a, b = self.inverse_gamma()
+        xp = namespace(a, b, params.variance)
+        gammaln = special(xp).gammaln
+        v = params.variance[0]
+        inverse_gamma = a * xp.log(b) - gammaln(a) - (a + 1) * xp.log(v) - b / v
+        return inverse_gamma.sum() + self._prior_mean_density(params)
+
+    def _params(self, denominator: Array) -> GaussianParams:
+        _, b = self.inverse_gamma()
+        loc, low, _ = self.hyper()
+        xp = namespace(b, denominator)
+        variance = xp.where(denominator > 0, b / xp.where(denominator > 0, denominator, 1.0), xp.nan)
+        return GaussianParams(loc, low, xp.broadcast_to(variance, self.cells))
+
+    def mean(self) -> GaussianParams:
+        """See `Family.mean`: b / (a - 1), NaN where a <= 1."""
+        return self._params(self.inverse_gamma()[0] - 1.0)
+
+    def mode(self) -> GaussianParams:
+        """See `Family.mode`: b / (a + 1 + K/2), the joint mode with K means."""
+        return self._params(self.inverse_gamma()[0] + 1.0 + 0.5 * self.n_classes)
+
+    def log_predictive(self, x: Any) -> Array:
+        """See `Family.log_predictive`: Student t for each column."""
+        a, b = self.inverse_gamma()
+        xp = namespace(a, b)
+        return self._t_log_prob(x, xp.broadcast_to(a, self.cells), xp.broadcast_to(b, self.cells))
+
+    def logistic(self, params: GaussianParams) -> tuple[Array, Array]:
+        """See `Family.logistic`: mean / variance, and -mean^2 / (2 variance)."""
+        weights = params.mean / params.variance
+        return weights, -0.5 * (weights * params.mean).sum(-1)
+
+    def log_evidence(self, stats: GaussianStats) -> Array:
+        """See `Family.log_evidence`."""
+        a, b = self.inverse_gamma()
+        _, _, kappa = self.hyper()
+        *_, q = self._update(stats)
+        xp = namespace(a, b, kappa)
+        n, q = stats.weight.sum(axis=0), q.sum(axis=0)
+        columns = log_rising(a, 0.5 * n) - a * xp.log1p(q / b) - 0.5 * n * xp.log(2 * np.pi * (b + q))
+        return columns.sum() - 0.5 * xp.log1p(stats.weight / kappa).sum()
+
+    def log_loo(self, x: Any, y: Any, stats: GaussianStats) -> np.ndarray:
+        """See `Family.log_loo`: the shared variance changes for every class."""
+        self = self.resolve(stats)
+        post = self.condition(stats)
+        loc, low, kappa = post.hyper()
+        a, b = post.inverse_gamma()
+        out = np.empty((x.shape[0], self.n_classes))
+        for rows, value, seen, own, w in self._loo_cells(x, y, stats):
+            e = (value - loc[own]) - low[own]
+            left = kappa[own] - w
+            share = 1.0 - w * safe_divide(kappa[own], left) * e**2 / (2 * b)
+            scale = b * share
+            for i, j in np.argwhere(seen & (left > 0) & (share < LOST_DIGITS)):
+                scale[i, j] = self._scale_without(x, y, rows.start + i, j)
+            shape = a - 0.5 * w
+            exists = (left > 0) & (shape > 0) & (scale > 0)
+            shape, scale = np.where(exists, shape, 1.0), np.where(exists, scale, 1.0)
+            for k in range(self.n_classes):
+                mine = (own == k)[:, None]
+                precision = np.where(mine, np.where(exists, left, 1.0), kappa[k])
+                residual = np.where(mine, e * safe_divide(kappa[k], left), (value - loc[k]) - low[k])
+                spread = 2 * scale * (1 + 1 / precision)
+                cell = (
+                    log_rising(shape, 0.5)
+                    - 0.5 * np.log(np.pi * spread)
+                    - (shape + 0.5) * np.log1p(residual**2 / spread)
+                )
+                out[rows, k] = np.where(seen, np.where(exists, cell, np.nan), 0.0).sum(axis=1)
+        return out
+
+    def _scale_without(self, x: Any, y: Any, i: int, j: int) -> float:
+        """b' of column j, recomputed from the other rows."""
+        codes, w = own_class(y)
+        others = np.flatnonzero(np.arange(len(codes)) != i)
+        one = self.replace(n_features=1, **_column(self, j))
+        rest = one.stats(_kernels.rows(x, others)[:, [j]], Labels(codes[others], w[others]))
+        return float(one.condition(rest).scale[0])
+
+    def draw(self, key: Any, n: int) -> GaussianParams:
+        """See `Family.draw`: one variance for each column and draw."""
+        rng = generator(key)
+        a, b = self.inverse_gamma()
+        variance = b / rng.standard_gamma(a, size=(n, self.n_features))
+        return self._draw(rng, np.repeat(variance[:, None, :], self.n_classes, axis=1))
+
+
+def _column(prior: _Diagonal, j: int) -> dict[str, Any]:
+    """The hyperparameters of one column."""
+    names = ("loc", "loc_low", "mean_precision", "shape", "scale")
+    values = {name: np.asarray(getattr(prior, name), dtype=float) for name in names}
+    return {name: v[..., [j]] if v.ndim else v for name, v in values.items()}

@@ -1,0 +1,279 @@
+r"""Multinomial event model: a document is a sequence of words from a vocabulary.
+
+.. math::
+
+    p(x \mid y{=}k) = \prod_j \theta_{kj}^{x_j}, \qquad \theta_k \sim \mathrm{Dirichlet}(\alpha_k),
+
+with x the counts of the V words; lengths are given. This is the probability of the token sequence;
+``coefficient=True`` adds :math:`\ln L! - \sum_j\ln x_j!`, the probability of the count vector. The
+coefficient never changes p(y | x). Statistics are word counts by class. The exact predictive is a Polya
+urn over the tokens,
+
+.. math::
+
+    \ln p(x \mid y{=}k, D) = \sum_j \ln(\alpha'_{kj})_{x_j} - \ln(A'_k)_L,
+
+not the plug-in :math:`\bar\theta^x`: repeated words reinforce each other. Fractional counts (tf-idf) are
+powers of the probabilities. [Murphy 2012, sections 3.4, 3.5.5; McCallum and Nigam 1998; Minka 2000]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from bayesgen import _kernels
+from bayesgen._math import Array, log_factorial, log_rising, namespace, special
+from bayesgen._random import generator, log_gamma_draws
+from bayesgen.families import dirichlet
+from bayesgen.families.base import (
+    Family,
+    Labels,
+    Problem,
+    as_weights,
+    class_sums,
+    contract,
+    family,
+    own_class,
+    refuse_columns,
+    static,
+)
+
+NO_WORDS = (
+    "class {cls} has no words, so its word probabilities are 0/0 (or its mode is not unique); use "
+    "inference='mean' or 'exact' with alpha > 0"
+)
+
+__all__ = ["Multinomial", "MultinomialParams", "MultinomialStats"]
+
+
+class MultinomialStats(NamedTuple):
+    """Weighted word counts of each class."""
+
+    word_count: Array
+    """(K, V)"""
+    log_coefficient: Array
+    """Weighted sum of the log multinomial coefficients of the documents, (); 0 without them."""
+
+
+class MultinomialParams(NamedTuple):
+    """Log word probabilities of each class."""
+
+    log_prob: Array
+    """ln theta, (K, V)"""
+
+
+def _log_coefficient(x: Any) -> Array:
+    """ln L! - sum_j ln x_j! of each row."""
+    if namespace(x) is not np:
+        gammaln = special(namespace(x)).gammaln
+        return gammaln(x.sum(-1) + 1) - gammaln(x + 1).sum(-1)
+    length = np.asarray(x.sum(axis=1)).ravel()
+    if sp.issparse(x):
+        x = x.copy()
+        x.sum_duplicates()
+        terms = type(x)((log_factorial(x.data), x.indices, x.indptr), shape=x.shape)
+        return log_factorial(length) - np.asarray(terms.sum(axis=1)).ravel()
+    return log_factorial(length) - log_factorial(x).sum(axis=1)
+
+
+@family
+class Multinomial(Family):
+    """Word counts with Dirichlet(alpha) word probabilities; see the module docstring.
+
+    Parameters
+    ----------
+    alpha : float or array, (V,) or (K, V)
+        Concentrations (pseudo-counts). A posterior holds a (K, V) array.
+    coefficient : bool
+        Whether p(x) includes the multinomial coefficient.
+    n_classes, n_features : int
+        Set by `init`.
+    """
+
+    alpha: Any = 1.0
+    coefficient: bool = static(False)
+    n_classes: int = static(0)
+    n_features: int = static(0)
+
+    def concentration(self) -> Array:
+        """alpha as a (K, V) array."""
+        return dirichlet.broadcast(self.alpha, (self.n_classes, self.n_features), "alpha")
+
+    def check(self, x: Any, names: Sequence[Any] | None = None) -> None:
+        """See `Family.check`: counts are not missing and not negative."""
+        refuse_columns(
+            x,
+            np.isnan,
+            "{column} holds NaN; the multinomial event model has no missing counts: a token that was not seen "
+            "is a count of 0, and a document with unknown tokens is the document without them",
+            names,
+        )
+        refuse_columns(
+            x,
+            lambda v: v < 0,
+            "Negative values in data: {column} holds {value:g}, and counts are not negative; for measurements use GaussianNB",
+            names,
+        )
+
+    # ---- program
+
+    def prior(self) -> MultinomialParams:
+        """Site ``feature_prob`` (K, V)."""
+        import jax.numpy as jnp
+        import numpyro
+        import numpyro.distributions as dist
+
+        with numpyro.plate("class", self.n_classes, dim=-1):
+            theta = numpyro.sample("feature_prob", dist.Dirichlet(self.concentration()))
+        return MultinomialParams(jnp.log(theta))
+
+    def observe(self, params: MultinomialParams, y: Any, x: Any = None, lengths: Any = None) -> Any:
+        """See `Family.observe`; `lengths` (n,) are the document lengths to draw."""
+        import numpyro
+
+        from bayesgen.distributions import WordCounts
+
+        words = WordCounts(params.log_prob[y], lengths=lengths, coefficient=self.coefficient)
+        return numpyro.sample("x", words, obs=x)
+
+    # ---- statistics and likelihood
+
+    def stats(self, x: Any, r: Any) -> MultinomialStats:
+        """See `Family.stats`."""
+        r = as_weights(r)
+        log_coefficient = 0.0
+        if self.coefficient:
+            w = r.weights if isinstance(r, Labels) else r.sum(axis=1)
+            each = _log_coefficient(x)
+            log_coefficient = float(each.sum() if w is None else w @ each)
+        return MultinomialStats(class_sums(x, r, self.n_classes), np.asarray(log_coefficient))
+
+    def remove(self, a: MultinomialStats, b: MultinomialStats) -> MultinomialStats:
+        """See `Family.remove`."""
+        return MultinomialStats(
+            np.maximum(a.word_count - b.word_count, 0.0), a.log_coefficient - b.log_coefficient
+        )
+
+    def _coefficient(self, x: Any) -> Any:
+        return _log_coefficient(x)[:, None] if self.coefficient else 0.0
+
+    def log_prob(self, params: MultinomialParams, x: Any) -> Array:
+        """See `Family.log_prob`."""
+        return contract(x, params.log_prob) + self._coefficient(x)
+
+    def mle(self, stats: MultinomialStats) -> MultinomialParams:
+        """Relative frequencies of the words; NaN for a class without words."""
+        return MultinomialParams(dirichlet.log_normalised(stats.word_count))
+
+    def log_likelihood(self, params: MultinomialParams, stats: MultinomialStats) -> Array:
+        """See `Family.log_likelihood`."""
+        return dirichlet.dot_log(stats.word_count, params.log_prob)
+
+    # ---- conjugate answers
+
+    def condition(self, stats: MultinomialStats) -> Multinomial:
+        """Dirichlet(alpha + counts)."""
+        return self.replace(alpha=self.concentration() + stats.word_count)
+
+    def log_density(self, params: MultinomialParams) -> Array:
+        """See `Family.log_density`."""
+        return dirichlet.log_density(self.concentration(), params.log_prob).sum()
+
+    def mean(self) -> MultinomialParams:
+        """See `Family.mean`."""
+        return MultinomialParams(dirichlet.log_normalised(self.concentration()))
+
+    def mode(self) -> MultinomialParams:
+        """The mode rule of `dirichlet.mode_counts`."""
+        counts, boundary = dirichlet.mode_counts(self.concentration())
+        if boundary:
+            dirichlet.warn_boundary("feature_prob")
+        return MultinomialParams(dirichlet.log_normalised(counts))
+
+    @cached_property
+    def _rising_tables(self) -> list[np.ndarray]:
+        return _kernels.rising_tables(self.concentration())
+
+    def log_predictive(self, x: Any) -> Array:
+        """See `Family.log_predictive`: the Polya urn."""
+        alpha = self.concentration()
+        if namespace(x, self.alpha) is not np:
+            urn = log_rising(alpha, x[:, None, :]).sum(-1) - log_rising(alpha.sum(-1), x.sum(-1)[:, None])
+            return urn + self._coefficient(x)
+        length = np.asarray(x.sum(axis=1)).reshape(-1, 1)
+        out = _kernels.rising_sums(x, alpha, self._rising_tables) - log_rising(alpha.sum(-1), length)
+        return out + self._coefficient(x)
+
+    def log_evidence(self, stats: MultinomialStats) -> Array:
+        """A Polya urn for each class, over all its tokens."""
+        return dirichlet.log_evidence(self.concentration(), stats.word_count).sum() + stats.log_coefficient
+
+    def log_loo(self, x: Any, y: Any, stats: MultinomialStats) -> np.ndarray:
+        """See `Family.log_loo`: a document leaves the counts of its own class only."""
+        codes, w = own_class(y)
+        posterior = self.condition(stats)
+        alpha = posterior.concentration()
+        out = posterior.log_predictive(x)
+        x = sp.csr_array(x)
+        if not x.has_canonical_format:
+            x = x.copy()
+            x.sum_duplicates()
+        row = np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))
+        # (alpha' - w c)_c for each stored count c; the removal of a row with all its weight
+        base = np.maximum(alpha[codes[row], x.indices] - w[row] * x.data, 0.0)
+        own = np.bincount(row, weights=log_rising(base, x.data), minlength=x.shape[0])
+        length = np.asarray(x.sum(axis=1)).ravel()
+        total = alpha.sum(-1)[codes] - w * length
+        own = np.where((total > 0) | (length == 0), own - log_rising(np.maximum(total, 0.0), length), np.nan)
+        out[np.arange(len(codes)), codes] = own + (_log_coefficient(x) if self.coefficient else 0.0)
+        return out
+
+    def logistic(self, params: MultinomialParams) -> tuple[Array, Array]:
+        """See `Family.logistic`: log word probabilities, on counts."""
+        return params.log_prob, np.zeros(self.n_classes)
+
+    def undefined(self, params: MultinomialParams, stats: Any, needed: np.ndarray) -> Problem | None:
+        """See `Family.undefined`."""
+        bad = np.flatnonzero(np.isnan(params.log_prob).any(axis=1) & needed)
+        return Problem(NO_WORDS, int(bad[0])) if bad.size else None
+
+    def improper(self, needed: np.ndarray, strict: bool = False) -> Problem | None:
+        """See `Family.improper`."""
+        alpha = self.concentration()
+        bad = np.flatnonzero(((alpha <= 0).any(axis=1) if strict else alpha.sum(axis=1) <= 0) & needed)
+        text = "the distribution of the words in class {cls} is improper: concentrations are 0; give alpha > 0"
+        return Problem(text, int(bad[0])) if bad.size else None
+
+    def sample(self, params: Any, y: np.ndarray, key: Any, lengths: Any = None) -> np.ndarray:
+        """See `Family.sample`; `lengths` is a number or one for each row."""
+        rng = generator(key)
+        lengths = np.broadcast_to(np.asarray(lengths, dtype=np.int64), (len(y),))
+        if params is not None:
+            theta = np.exp(params.log_prob)
+            return np.stack([rng.multinomial(m, theta[k]) for k, m in zip(y, lengths, strict=True)]).astype(float)
+        alpha = self.concentration()
+        out = np.zeros((len(y), self.n_features))
+        for i, (k, m) in enumerate(zip(y, lengths, strict=True)):
+            log_gamma = log_gamma_draws(rng, alpha[k], alpha[k].shape)
+            theta = np.exp(log_gamma - log_gamma.max())
+            out[i] = rng.multinomial(m, theta / theta.sum())
+        return out
+
+    def draw(self, key: Any, n: int) -> MultinomialParams:
+        """See `Family.draw`."""
+        alpha = self.concentration()
+        log_gamma = log_gamma_draws(generator(key), alpha, (n, *alpha.shape))
+        top = log_gamma.max(axis=-1, keepdims=True)
+        total = np.log(np.exp(log_gamma - top).sum(axis=-1, keepdims=True)) + top
+        return MultinomialParams(log_gamma - total)
+
+    def draw_log_prob(self, params: MultinomialParams, x: Any) -> np.ndarray:
+        """See `Family.draw_log_prob`: all draws in one product."""
+        n_draws, n_classes, n_words = params.log_prob.shape
+        flat = contract(x, params.log_prob.reshape(-1, n_words)).reshape(x.shape[0], n_draws, n_classes)
+        return np.moveaxis(flat, 1, 0) + self._coefficient(x)

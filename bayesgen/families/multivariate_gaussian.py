@@ -1,0 +1,731 @@
+r"""Multivariate normal classes: Gaussian discriminant analysis, with a shared or a per-class covariance.
+
+.. math::
+
+    x \mid y{=}k \sim \mathcal N(\mu_k, \Sigma), \qquad
+    \mu_k \mid \Sigma \sim \mathcal N(m_0, \Sigma/\kappa_0), \quad \Sigma \sim \mathrm{IW}(\nu_0, \Psi_0),
+
+with the inverse-Wishart density proportional to :math:`|\Sigma|^{-(\nu+d+1)/2} e^{-\mathrm{tr}(\Psi\Sigma^{-1})/2}`.
+Statistics are class weights, class means, and the scatter about them (pooled, or one for each class). The
+posterior has :math:`\kappa_k = \kappa_0 + n_k`, :math:`m_k = m_0 + \tfrac{n_k}{\kappa_k}(\bar x_k - m_0)`,
+:math:`\nu = \nu_0 + M` and
+
+.. math::
+
+    \Psi = \Psi_0 + \sum_k \Big[S_k + \tfrac{\kappa_0 n_k}{\kappa_k}(\bar x_k - m_0)(\bar x_k - m_0)^\top\Big];
+
+the exact predictive is multivariate t with :math:`\eta = \nu - d + 1` degrees of freedom, location
+:math:`m_k` and scale matrix :math:`\frac{\kappa_k + 1}{\kappa_k\eta}\Psi`. Missing cells of a row are integrated
+out by taking blocks of :math:`\Psi` (or :math:`\Sigma`), with the same :math:`\eta`. Means are kept as value
+and rounding error, see `bayesgen.families.gaussian`. [Geisser 1964; Murphy 2012, sections 4.2, 4.6.3; BDA3
+section 3.6; Bishop 2006, section 4.2.2]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayesgen import _kernels
+from bayesgen._linalg import dependent_columns, inverse_factor
+from bayesgen._math import Array, log_multigamma_ratio, log_rising, namespace, safe_divide, special, two_sum
+from bayesgen._random import generator
+from bayesgen.families import dirichlet
+from bayesgen.families.base import Family, Labels, Problem, as_weights, class_count, family, own_class, static
+from bayesgen.families.gaussian import (
+    LOG_2PI,
+    LOST_DIGITS,
+    check_scale,
+    default_variance,
+    difference,
+    merge_means,
+    overall_mean,
+    pilot_means,
+    remove_means,
+    update_mean,
+    weighted_parts,
+)
+
+__all__ = [
+    "MultivariateGaussian",
+    "MultivariateGaussianParams",
+    "MultivariateGaussianStats",
+    "PerClassMultivariateGaussian",
+]
+
+LOG_PI = float(np.log(np.pi))
+NEAR = 16.0  # class means within this many standard deviations share one matrix product
+
+
+class MultivariateGaussianStats(NamedTuple):
+    """Moments of the rows of each class."""
+
+    weight: Array
+    """(K,)"""
+    mean: Array
+    """(K, d); 0 for an empty class"""
+    mean_low: Array
+    """Rounding error of the mean, (K, d)"""
+    scatter: Array
+    """Scatter about the class means: (d, d) pooled, or (K, d, d)"""
+
+
+class MultivariateGaussianParams(NamedTuple):
+    """Class means and covariance."""
+
+    mean: Array
+    """(K, d)"""
+    mean_low: Array
+    """Rounding error of the mean, (K, d)"""
+    covariance: Array
+    """(d, d), or (K, d, d)"""
+
+
+def _outer(v: Array) -> Array:
+    return v[..., :, None] * v[..., None, :]
+
+
+def _forms(x: Array, loc: Array, low: Array, inverse: Array) -> Array:
+    """Quadratic forms |W (x - m_k)|^2, shape (n, K), with an inverse factor W (d, d) or (K, d, d)."""
+    xp = namespace(x, loc, inverse)
+    n_classes = len(loc)
+    if xp is np and inverse.ndim == 2:
+        centred = ((loc - loc[0]) + (low - low[0])) @ inverse.T
+        if (centred**2).sum(axis=1).max(initial=0.0) <= NEAR**2:
+            return _near_forms(x, loc[0], low[0], centred, inverse)
+    out = []
+    for k in range(n_classes):
+        z = ((x - loc[k]) - low[k]) @ (inverse if inverse.ndim == 2 else inverse[k]).T
+        out.append((z * z).sum(axis=1))
+    return xp.stack(out, axis=1)
+
+
+def _near_forms(x: np.ndarray, centre: np.ndarray, low: np.ndarray, means: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """One product for all classes: |z|^2 - 2 z'm_k + |m_k|^2; accurate while the means are near."""
+    z = ((x - centre) - low) @ w.T
+    out = (z * z).sum(axis=1)[:, None] - 2.0 * (z @ means.T) + (means * means).sum(axis=1)
+    return np.maximum(out, 0.0)
+
+
+def _score(x: Any, loc: Array, low: Array, matrix: Array, formula: Callable, factor: Any = None) -> Array:
+    """formula(q, ln|matrix|, number of observed columns), shape (n, K); NaN cells are integrated out."""
+    xp = namespace(x, loc, matrix)
+    inverse, logdet = inverse_factor(matrix) if factor is None else factor
+    d = loc.shape[1]
+    if xp is not np:
+        return formula(_forms(x, loc, low, inverse), logdet, d)
+    out = np.empty((x.shape[0], len(loc)))
+    for block in _kernels.row_blocks(x.shape[0], d, cells=1 << 17):
+        rows = np.asarray(_kernels.rows(x, block), dtype=float)
+        missing = np.isnan(rows)
+        if not missing.any():
+            out[block] = formula(_forms(rows, loc, low, inverse), logdet, d)
+            continue
+        patterns, which = np.unique(missing, axis=0, return_inverse=True)
+        part = np.empty((len(rows), len(loc)))
+        for p, pattern in enumerate(patterns):
+            seen = np.flatnonzero(~pattern)
+            index = np.flatnonzero(which.ravel() == p)
+            if not seen.size:
+                part[index] = 0.0
+                continue
+            inv, ld = inverse_factor(matrix[..., seen[:, None], seen])
+            part[index] = formula(_forms(rows[index][:, seen], loc[:, seen], low[:, seen], inv), ld, len(seen))
+        out[block] = part
+    return out
+
+
+def _t_formula(df: Array, kappa: Array) -> Callable:
+    """Log density of the predictive t; df (eta) is () or (K,), kappa (K,)."""
+    xp = namespace(df, kappa)
+    shrink = kappa / (kappa + 1.0)
+
+    def formula(q: Array, logdet: Array, size: int) -> Array:
+        norm = (
+            log_rising(df / 2, size / 2)
+            - 0.5 * size * (LOG_PI + xp.log1p(1.0 / kappa))
+            - 0.5 * logdet
+        )
+        return norm - 0.5 * (df + size) * xp.log1p(shrink * q)
+
+    return formula
+
+
+class _Multivariate(Family):
+    """What the two covariance structures share; see the module docstring."""
+
+    loc: Any
+    loc_low: Any
+    mean_precision: Any
+    df: Any
+    scale: Any
+
+    def init(self, x: Any, n_classes: int) -> Any:
+        """See `Family.init`."""
+        return self.replace(n_classes=n_classes, n_features=x.shape[1])
+
+    # ---- hyperparameters
+
+    def hyper(self) -> tuple[Array, Array, Array]:
+        """Location (high, low), (K, d), and mean precision, (K,)."""
+        size = (self.n_classes, self.n_features)
+        loc = dirichlet.broadcast(self.loc, size, "mean")
+        low = dirichlet.broadcast(self.loc_low, size, "mean_low")
+        xp = namespace(self.mean_precision)
+        return loc, low, xp.broadcast_to(xp.asarray(self.mean_precision, dtype=float), (self.n_classes,))
+
+    def _pooled(self, scatter: Array) -> Array:
+        return scatter
+
+    def resolve(self, stats: MultivariateGaussianStats) -> Any:
+        """See `Family.resolve`: location the overall mean, df d + 2, E[covariance] the pooled variances."""
+        changes: dict[str, Any] = {}
+        d = self.n_features
+        if self.loc is None:
+            changes["loc"], changes["loc_low"] = overall_mean(stats.weight[:, None], stats.mean, stats.mean_low)
+        if self.df is None:
+            changes["df"] = d + 2.0
+        if self.scale is None:
+            df = np.asarray(changes.get("df", self.df), dtype=float)
+            diagonal = np.diagonal(self._pooled(stats.scatter))
+            v = default_variance(stats.weight[:, None], stats.mean, stats.mean_low, diagonal)
+            changes["scale"] = (df[..., None, None] - d - 1.0) * np.diag(v)
+        return self.replace(**changes) if changes else self
+
+    def _update(self, stats: MultivariateGaussianStats) -> tuple[Array, Array, Array, Array]:
+        """Posterior location (high, low), mean precision, and the scale each class adds, (K, d, d) less S."""
+        loc, low, kappa = self.hyper()
+        n = stats.weight[:, None]
+        high, rest, delta = update_mean(loc, low, kappa[:, None], n, stats.mean, stats.mean_low)
+        total = kappa + stats.weight
+        share = safe_divide(kappa * stats.weight, total, empty=0.0)
+        return high, rest, total, share[:, None, None] * _outer(delta)
+
+    # ---- program
+
+    def _sample_covariance(self) -> Any:
+        """Site ``covariance``, (d, d) or (K, d, d), and its inverse factor."""
+        raise NotImplementedError
+
+    def prior(self) -> MultivariateGaussianParams:
+        """Sites ``covariance`` and ``mean`` (K, d)."""
+        import jax.numpy as jnp
+        import numpyro
+
+        from bayesgen.distributions import NormalVector
+
+        covariance = self._sample_covariance()
+        loc, low, kappa = self.hyper()
+        with numpyro.plate("class", self.n_classes, dim=-1):
+            spread = NormalVector(jnp.asarray(loc + low), covariance / kappa[:, None, None])
+            mean = numpyro.sample("mean", spread)
+        return MultivariateGaussianParams(mean, jnp.zeros(()), covariance)
+
+    def observe(self, params: MultivariateGaussianParams, y: Any, x: Any = None, lengths: Any = None) -> Any:
+        """See `Family.observe`; rows must be complete."""
+        import numpyro
+
+        from bayesgen.distributions import NormalVector
+
+        mean = params.mean + params.mean_low
+        rows = NormalVector(mean, params.covariance).at_classes(y)
+        return numpyro.sample("x", rows, obs=x)
+
+    # ---- statistics and likelihood
+
+    _moments: Callable
+
+    def stats(self, x: Any, r: Any, names: Sequence[Any] | None = None) -> MultivariateGaussianStats:
+        """See `Family.stats`; rows must be complete."""
+        out = None
+        for part, k, labels in weighted_parts(x, as_weights(r)):
+            new = self._label_stats(part, labels, names)
+            if k is not None:  # soft weights: only class k has weight in this part
+                mine = (np.arange(self.n_classes) == k)[:, None]
+                mean, low = np.where(mine, new.mean, 0.0), np.where(mine, new.mean_low, 0.0)
+                new = new._replace(mean=mean, mean_low=low)
+            out = new if out is None else MultivariateGaussianStats(*(p + q for p, q in zip(out, new, strict=True)))
+        return out  # type: ignore[return-value]
+
+    def _label_stats(self, x: Any, r: Labels, names: Sequence[Any] | None) -> MultivariateGaussianStats:
+        weight = class_count(r, self.n_classes)
+        with np.errstate(over="ignore", invalid="ignore"):
+            pilot, total, scatter = type(self)._moments(x, r.codes, r.weights, self.n_classes)
+            mean, low = pilot_means(pilot, total, weight[:, None])
+            scatter = self._centre(scatter, _outer(total) * safe_divide(1.0, weight, empty=0.0)[:, None, None])
+        check_scale(x, np.diagonal(self._pooled(scatter)), names)
+        return MultivariateGaussianStats(weight, mean, low, scatter)
+
+    def _centre(self, scatter: Array, shift: Array) -> Array:
+        raise NotImplementedError
+
+    def merge(self, a: MultivariateGaussianStats, b: MultivariateGaussianStats) -> MultivariateGaussianStats:
+        """See `Family.merge`: Chan's rule."""
+        mean, low, delta, share = merge_means(a.weight[:, None], *a[1:3], b.weight[:, None], *b[1:3])
+        between = self._pool_classes(share[..., None] * _outer(delta))
+        return MultivariateGaussianStats(a.weight + b.weight, mean, low, a.scatter + b.scatter + between)
+
+    def remove(self, a: MultivariateGaussianStats, b: MultivariateGaussianStats) -> MultivariateGaussianStats:
+        """See `Family.remove`; digits are lost when little is left."""
+        n, mean, low, delta, share = remove_means(a.weight[:, None], *a[1:3], b.weight[:, None], *b[1:3])
+        scatter = a.scatter - b.scatter - self._pool_classes(share[..., None] * _outer(delta))
+        scatter = self._left(scatter, n[:, 0])
+        return MultivariateGaussianStats(n[:, 0], mean, low, 0.5 * (scatter + np.swapaxes(scatter, -1, -2)))
+
+    def _pool_classes(self, matrices: Array) -> Array:
+        return matrices
+
+    def _left(self, scatter: Array, weight: Array) -> Array:
+        raise NotImplementedError
+
+    def log_prob(self, params: MultivariateGaussianParams, x: Any) -> Array:
+        """See `Family.log_prob`."""
+
+        def formula(q: Array, logdet: Array, size: int) -> Array:
+            return -0.5 * (size * LOG_2PI + logdet + q)
+
+        low = namespace(params.mean).broadcast_to(params.mean_low, params.mean.shape)
+        return _score(x, params.mean, low, params.covariance, formula)
+
+    def _mle_means(self, stats: MultivariateGaussianStats) -> Array:
+        return np.where(stats.weight[:, None] == 0, np.nan, stats.mean)
+
+    def log_likelihood(self, params: MultivariateGaussianParams, stats: MultivariateGaussianStats) -> Array:
+        """See `Family.log_likelihood`."""
+        xp = namespace(params.mean, params.covariance)
+        inverse, logdet = inverse_factor(params.covariance)
+        delta = difference(stats.mean, stats.mean_low, params.mean, params.mean_low)
+        delta = xp.where(stats.weight[:, None] > 0, delta, 0.0)
+        about = stats.scatter + self._pool_classes(stats.weight[:, None, None] * _outer(delta))
+        weight = stats.weight if inverse.ndim == 3 else stats.weight.sum()
+        trace = (inverse @ about * inverse).sum((-1, -2))
+        return -0.5 * (weight * (self.n_features * LOG_2PI + logdet) + trace).sum()
+
+    def _log_mean_density(self, params: MultivariateGaussianParams, inverse: Array, logdet: Array) -> Array:
+        loc, low, kappa = self.hyper()
+        xp = namespace(params.mean, kappa)
+        z = difference(params.mean, params.mean_low, loc, low)[:, None, :] @ xp.swapaxes(inverse, -1, -2)
+        d = self.n_features
+        each = d * (xp.log(kappa) - LOG_2PI) - logdet - kappa * (z * z).sum((-1, -2))
+        return 0.5 * each.sum()
+
+    def _log_inverse_wishart(self, df: Array, scale: Array, inverse: Array, logdet: Array) -> Array:
+        """Log density of inverse-Wishart(df, scale) where the inverse factor and ln|.| are given."""
+        xp = namespace(df, scale, inverse)
+        multigammaln = special(xp).multigammaln
+        d = self.n_features
+        _, log_scale = inverse_factor(scale)
+        trace = (inverse @ scale * inverse).sum((-1, -2))
+        log_norm = 0.5 * df * log_scale - 0.5 * df * d * xp.log(2.0) - multigammaln(df / 2, d)
+        return (log_norm - 0.5 * (df + d + 1) * logdet - 0.5 * trace).sum()
+
+    @cached_property
+    def _factor(self) -> tuple[Array, Array]:
+        """Inverse factor and log determinant of the scale matrix."""
+        return inverse_factor(self.inverse_wishart()[1])
+
+    def inverse_wishart(self) -> tuple[Array, Array]:
+        """Degrees of freedom and scale matrix: () and (d, d), or (K,) and (K, d, d)."""
+        raise NotImplementedError
+
+    def log_predictive(self, x: Any) -> Array:
+        """See `Family.log_predictive`: multivariate t."""
+        loc, low, kappa = self.hyper()
+        df, scale = self.inverse_wishart()
+        factor = self._factor if namespace(scale) is np else None
+        return _score(x, loc, low, scale, _t_formula(df - self.n_features + 1.0, kappa), factor)
+
+    def _inverse_wishart_draws(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """Square roots B with B'B ~ inverse-Wishart, (n, ..., d, d), by Bartlett's decomposition."""
+        df, scale = self.inverse_wishart()
+        d = self.n_features
+        shape = (n, *np.shape(df))
+        bartlett = np.zeros((*shape, d, d))
+        below = np.tril_indices(d, -1)
+        bartlett[..., below[0], below[1]] = rng.standard_normal((*shape, len(below[0])))
+        diagonal = np.arange(d)
+        bartlett[..., diagonal, diagonal] = np.sqrt(
+            2.0 * rng.standard_gamma((np.asarray(df)[..., None] - diagonal) / 2, size=(*shape, d))
+        )
+        upper = np.swapaxes(np.linalg.cholesky(scale), -1, -2)
+        return np.linalg.solve(bartlett, np.broadcast_to(upper, bartlett.shape))
+
+    def draw(self, key: Any, n: int) -> MultivariateGaussianParams:
+        """See `Family.draw`: a covariance, then the means given it."""
+        rng = generator(key)
+        loc, low, kappa = self.hyper()
+        root = self._inverse_wishart_draws(rng, n)
+        noise = rng.standard_normal((n, self.n_classes, 1, self.n_features)) / np.sqrt(kappa)[:, None, None]
+        step = (noise @ (root[:, None] if root.ndim == 3 else root))[:, :, 0]
+        mean, rest = two_sum(loc, low + step)
+        return MultivariateGaussianParams(mean, rest, np.swapaxes(root, -1, -2) @ root)
+
+    def undefined(self, params: Any, stats: Any, needed: np.ndarray) -> Problem | None:
+        """See `Family.undefined`."""
+        empty = np.flatnonzero(np.isnan(params.mean).any(axis=1) & needed)
+        if empty.size:
+            return Problem("class {cls} has no rows: its mean is 0/0", int(empty[0]))
+        matrices = params.covariance if params.covariance.ndim == 3 else params.covariance[None]
+        for k, matrix in enumerate(matrices):
+            if len(matrices) > 1 and not needed[k]:
+                continue
+            finite = np.isfinite(matrix).all()
+            columns = dependent_columns(matrix) if finite else list(range(self.n_features))
+            if columns:
+                return self._singular(k if params.covariance.ndim == 3 else None, columns, stats)
+        return None
+
+    def _singular(self, k: int | None, columns: list[int], stats: Any) -> Problem:
+        n = stats.weight.sum() if k is None else stats.weight[k]
+        whose = "the shared covariance" if k is None else "the covariance of class {cls}"
+        return Problem(
+            f"{whose} is singular: {{columns}} are constant or linearly dependent within the classes "
+            f"({n:g} rows, {self.n_features} columns). Use a prior (inference='mean' or 'exact'), or drop columns",
+            k,
+            columns,
+        )
+
+    def improper(self, needed: np.ndarray, strict: bool = False) -> Problem | None:
+        """See `Family.improper`."""
+        _, _, kappa = self.hyper()
+        df, scale = self.inverse_wishart()
+        d = self.n_features
+        bad = np.flatnonzero(~(kappa > 0) & needed)
+        if bad.size:
+            return Problem("the mean of class {cls} has an improper distribution: mean precision 0", int(bad[0]))
+        shared = scale.ndim == 2
+        for k, (nu, matrix) in enumerate(zip(np.atleast_1d(df), scale[None] if shared else scale, strict=True)):
+            if not shared and not needed[k]:
+                continue
+            whose = "the shared covariance" if shared else "the covariance of class {cls}"
+            if not nu > d - 1:
+                text = f"{whose} has an improper distribution: df {nu:g} must be above n_features - 1 = {d - 1}"
+                return Problem(text, None if shared else k)
+            columns = dependent_columns(matrix)
+            if columns:
+                text = f"{whose} has an improper distribution: its scale is singular in {{columns}}"
+                return Problem(text, None if shared else k, columns)
+        return None
+
+    def sample(self, params: Any, y: np.ndarray, key: Any, lengths: Any = None) -> np.ndarray:
+        """See `Family.sample`."""
+        rng = generator(key)
+        noise = rng.standard_normal((len(y), self.n_features))
+        if params is not None:
+            root, loc, low = np.linalg.cholesky(params.covariance), params.mean, params.mean_low
+            spread = np.ones(len(y))
+        else:
+            loc, low, kappa = self.hyper()
+            df, scale = self.inverse_wishart()
+            eta = np.broadcast_to(df - self.n_features + 1.0, (self.n_classes,))[y]
+            root = np.linalg.cholesky(scale)
+            spread = np.sqrt((1.0 + 1.0 / kappa[y]) / rng.chisquare(eta))
+        root = root if root.ndim == 2 else root[y]
+        return loc[y] + (low[y] + spread[:, None] * (root @ noise[..., None])[..., 0])
+
+    # ---- leave-one-out
+
+    def _recompute(self, x: Any, codes: np.ndarray, w: np.ndarray, i: int) -> np.ndarray:
+        """Row i predicted from statistics of the other rows: where a downdate has lost its digits."""
+        others = np.flatnonzero(np.arange(len(codes)) != i)
+        post = self.condition(self.stats(_kernels.rows(x, others), Labels(codes[others], w[others])))
+        return post.log_predictive(_kernels.rows(x, np.array([i])))[0]
+
+    def log_loo(self, x: Any, y: Any, stats: MultivariateGaussianStats) -> np.ndarray:
+        """See `Family.log_loo`: a rank-one downdate of the scale matrix (determinant lemma)."""
+        prior = self.resolve(stats)
+        codes, w = own_class(y)
+        post = prior.condition(stats)
+        out = np.empty((x.shape[0], self.n_classes))
+        for rows in _kernels.row_blocks(x.shape[0], self.n_features, cells=1 << 17):
+            block = np.asarray(_kernels.rows(x, rows), dtype=float)
+            out[rows], lost = post._downdate(block, codes[rows], w[rows])
+            for i in np.flatnonzero(lost):
+                out[rows.start + i] = prior._recompute(x, codes, w, rows.start + i)
+        return out
+
+    def _own_parts(self, x: np.ndarray, k: np.ndarray, w: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, ...]:
+        """kappa - w, its ratio, c, s and the downdated own form of each row; own is W(x - m_k), (n, d)."""
+        _, _, kappa = self.hyper()
+        left = kappa[k] - w
+        ratio = safe_divide(kappa[k], left)
+        c = w * ratio
+        q = (own * own).sum(axis=1)
+        s = 1.0 - c * q
+        safe = np.where(s > 0, s, 1.0)
+        return left, c, s, ratio**2 * q / safe, safe
+
+
+@family
+class MultivariateGaussian(_Multivariate):
+    """Normal classes with one shared covariance; see the module docstring.
+
+    Parameters
+    ----------
+    loc, loc_low : float or array, (d,) or (K, d)
+        Prior mean m_0 of the class means, in the units of the columns, and its low-order part. None: the
+        overall mean of the data.
+    mean_precision : float or array (K,)
+        kappa_0: how many rows the prior mean is worth.
+    df : float
+        nu_0. None: d + 2.
+    scale : array (d, d)
+        Psi_0. None: (df - d - 1) times the diagonal of pooled variances, so that E[Sigma] is that diagonal.
+    n_classes, n_features : int
+        Set by `init`.
+    """
+
+    loc: Any = None
+    loc_low: Any = 0.0
+    mean_precision: Any = 0.01
+    df: Any = None
+    scale: Any = None
+    n_classes: int = static(0)
+    n_features: int = static(0)
+
+    _moments = staticmethod(_kernels.pooled_moments)
+
+    def _centre(self, scatter: Array, shift: Array) -> Array:
+        return scatter - shift.sum(axis=0)
+
+    def _pool_classes(self, matrices: Array) -> Array:
+        return matrices.sum(axis=0)
+
+    def _left(self, scatter: Array, weight: Array) -> Array:
+        return scatter if weight.any() else np.zeros_like(scatter)
+
+    def reclass(self, stats: MultivariateGaussianStats, positions: np.ndarray, n_classes: int) -> Any:
+        """See `Family.reclass`; the pooled scatter has no class axis."""
+        moved = super().reclass(stats._replace(scatter=np.zeros(())), positions, n_classes)
+        return moved._replace(scatter=stats.scatter)
+
+    def inverse_wishart(self) -> tuple[Array, Array]:
+        """See `_Multivariate.inverse_wishart`."""
+        xp = namespace(self.df, self.scale)
+        return xp.asarray(self.df, dtype=float), xp.asarray(self.scale, dtype=float)
+
+    def _sample_covariance(self) -> Any:
+        import numpyro
+
+        from bayesgen.distributions import InverseWishart
+
+        return numpyro.sample("covariance", InverseWishart(*self.inverse_wishart()))
+
+    def mle(self, stats: MultivariateGaussianStats, unbiased: bool = False) -> MultivariateGaussianParams:
+        """Class means, and the pooled scatter over M, or over M - K_+."""
+        n = stats.weight.sum()
+        if unbiased:
+            n = np.maximum(n - (stats.weight > 0).sum(), 0.0)
+        return MultivariateGaussianParams(self._mle_means(stats), stats.mean_low, safe_divide(stats.scatter, n))
+
+    def condition(self, stats: MultivariateGaussianStats) -> MultivariateGaussian:
+        """See the module docstring."""
+        self = self.resolve(stats)
+        loc, low, kappa, shift = self._update(stats)
+        df, scale = self.inverse_wishart()
+        return self.replace(
+            loc=loc,
+            loc_low=low,
+            mean_precision=kappa,
+            df=df + stats.weight.sum(),
+            scale=scale + stats.scatter + shift.sum(axis=0),
+        )
+
+    def log_density(self, params: MultivariateGaussianParams) -> Array:
+        """See `Family.log_density`."""
+        inverse, logdet = inverse_factor(params.covariance)
+        prior = self._log_inverse_wishart(*self.inverse_wishart(), inverse, logdet)
+        return prior + self._log_mean_density(params, inverse, logdet)
+
+    def _params(self, denominator: Array) -> MultivariateGaussianParams:
+        loc, low, _ = self.hyper()
+        xp = namespace(denominator, self.scale)
+        scale = self.inverse_wishart()[1]
+        proper = denominator > 0
+        covariance = xp.where(proper, scale / xp.where(proper, denominator, 1.0), xp.nan)
+        return MultivariateGaussianParams(loc, low, covariance)
+
+    def mean(self) -> MultivariateGaussianParams:
+        """See `Family.mean`: Psi / (nu - d - 1), NaN unless nu > d + 1."""
+        return self._params(self.inverse_wishart()[0] - self.n_features - 1.0)
+
+    def mode(self) -> MultivariateGaussianParams:
+        """See `Family.mode`: Psi / (nu + d + 1 + K), the joint mode with K means."""
+        return self._params(self.inverse_wishart()[0] + self.n_features + 1.0 + self.n_classes)
+
+    def logistic(self, params: MultivariateGaussianParams) -> tuple[Array, Array]:
+        r"""See `Family.logistic`: :math:`\Sigma^{-1}\mu_k` and :math:`-\mu_k^\top\Sigma^{-1}\mu_k/2`."""
+        inverse, _ = inverse_factor(params.covariance)
+        whitened = params.mean @ inverse.T
+        return whitened @ inverse, -0.5 * (whitened * whitened).sum(-1)
+
+    def log_evidence(self, stats: MultivariateGaussianStats) -> Array:
+        """See `Family.log_evidence`."""
+        df, scale = self.inverse_wishart()
+        _, _, kappa = self.hyper()
+        xp = namespace(df, scale, kappa)
+        d, n = self.n_features, stats.weight.sum()
+        _, log_prior = inverse_factor(scale)
+        _, log_post = inverse_factor(scale + stats.scatter + self._update(stats)[3].sum(axis=0))
+        return (
+            -0.5 * n * d * LOG_PI
+            - 0.5 * d * xp.log1p(stats.weight / kappa).sum()
+            + 0.5 * df * (log_prior - log_post)
+            - 0.5 * n * log_post
+            + log_multigamma_ratio(df, n, d)
+        )
+
+    def _downdate(self, x: np.ndarray, k: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Leave-one-out of rows x of classes k and weights w, and which of them lost their digits."""
+        loc, low, kappa = self.hyper()
+        inverse, logdet = self._factor
+        d = self.n_features
+        own = ((x - loc[k]) - low[k]) @ inverse.T
+        left, c, s, own_form, safe = self._own_parts(x, k, w, own)
+        df = self.inverse_wishart()[0] - w - d + 1.0
+        exists = (left > 0) & (s > 0) & (df > 0)
+        df = np.where(exists, df, 1.0)
+        out = np.empty((len(x), self.n_classes))
+        for l in range(self.n_classes):
+            mine = k == l
+            other = ((x - loc[l]) - low[l]) @ inverse.T
+            cross = (other * own).sum(axis=1)
+            form = np.where(mine, own_form, (other * other).sum(axis=1) + c * cross**2 / safe)
+            precision = np.where(mine & exists, left, kappa[l])
+            out[:, l] = _t_formula(df, precision)(form, logdet + np.log(safe), d)
+        out[~exists] = np.nan
+        return out, (left > 0) & (s < LOST_DIGITS)
+
+
+@family
+class PerClassMultivariateGaussian(_Multivariate):
+    """Normal classes, each with its own covariance; see the module docstring.
+
+    Parameters
+    ----------
+    loc, loc_low, mean_precision : see `MultivariateGaussian`
+    df : float or array (K,)
+        nu_0. None: d + 2.
+    scale : array (d, d) or (K, d, d)
+        Psi_0. None: as in `MultivariateGaussian`, the same for every class.
+    n_classes, n_features : int
+        Set by `init`.
+    """
+
+    loc: Any = None
+    loc_low: Any = 0.0
+    mean_precision: Any = 0.01
+    df: Any = None
+    scale: Any = None
+    n_classes: int = static(0)
+    n_features: int = static(0)
+
+    _moments = staticmethod(_kernels.class_moments)
+
+    def _centre(self, scatter: Array, shift: Array) -> Array:
+        return scatter - shift
+
+    def _pooled(self, scatter: Array) -> Array:
+        return scatter.sum(axis=0)
+
+    def _left(self, scatter: Array, weight: Array) -> Array:
+        return np.where((weight > 0)[:, None, None], scatter, 0.0)
+
+    def logistic(self, params: MultivariateGaussianParams) -> tuple[Array, Array]:
+        """See `Family.logistic`: quadratic."""
+        raise ValueError(
+            "with a covariance for each class the log odds are quadratic in x, not linear; covariance='shared' makes "
+            "them linear"
+        )
+
+    def inverse_wishart(self) -> tuple[Array, Array]:
+        """See `_Multivariate.inverse_wishart`."""
+        xp = namespace(self.df, self.scale)
+        d = self.n_features
+        df = xp.broadcast_to(xp.asarray(self.df, dtype=float), (self.n_classes,))
+        return df, xp.broadcast_to(xp.asarray(self.scale, dtype=float), (self.n_classes, d, d))
+
+    def _sample_covariance(self) -> Any:
+        import numpyro
+
+        from bayesgen.distributions import InverseWishart
+
+        with numpyro.plate("class", self.n_classes, dim=-1):
+            return numpyro.sample("covariance", InverseWishart(*self.inverse_wishart()))
+
+    def mle(self, stats: MultivariateGaussianStats, unbiased: bool = False) -> MultivariateGaussianParams:
+        """Class means, and class scatters over n_k, or over n_k - 1."""
+        n = np.maximum(stats.weight - 1.0, 0.0) if unbiased else stats.weight
+        covariance = safe_divide(stats.scatter, n[:, None, None])
+        return MultivariateGaussianParams(self._mle_means(stats), stats.mean_low, covariance)
+
+    def condition(self, stats: MultivariateGaussianStats) -> PerClassMultivariateGaussian:
+        """See the module docstring."""
+        self = self.resolve(stats)
+        loc, low, kappa, shift = self._update(stats)
+        df, scale = self.inverse_wishart()
+        return self.replace(
+            loc=loc,
+            loc_low=low,
+            mean_precision=kappa,
+            df=df + stats.weight,
+            scale=scale + stats.scatter + shift,
+        )
+
+    def log_density(self, params: MultivariateGaussianParams) -> Array:
+        """See `Family.log_density`."""
+        inverse, logdet = inverse_factor(params.covariance)
+        prior = self._log_inverse_wishart(*self.inverse_wishart(), inverse, logdet)
+        return prior + self._log_mean_density(params, inverse, logdet)
+
+    def _params(self, denominator: Array) -> MultivariateGaussianParams:
+        loc, low, _ = self.hyper()
+        xp = namespace(denominator, self.scale)
+        proper = (denominator > 0)[:, None, None]
+        safe = xp.where(proper, denominator[:, None, None], 1.0)
+        return MultivariateGaussianParams(loc, low, xp.where(proper, self.inverse_wishart()[1] / safe, xp.nan))
+
+    def mean(self) -> MultivariateGaussianParams:
+        """See `Family.mean`: Psi_k / (nu_k - d - 1), NaN unless nu_k > d + 1."""
+        return self._params(self.inverse_wishart()[0] - self.n_features - 1.0)
+
+    def mode(self) -> MultivariateGaussianParams:
+        """See `Family.mode`: Psi_k / (nu_k + d + 2), the joint mode with its mean."""
+        return self._params(self.inverse_wishart()[0] + self.n_features + 2.0)
+
+    def log_evidence(self, stats: MultivariateGaussianStats) -> Array:
+        """See `Family.log_evidence`."""
+        df, scale = self.inverse_wishart()
+        _, _, kappa = self.hyper()
+        xp = namespace(df, scale, kappa)
+        d, n = self.n_features, stats.weight
+        _, log_prior = inverse_factor(scale)
+        _, log_post = inverse_factor(scale + stats.scatter + self._update(stats)[3])
+        return (
+            -0.5 * n * d * LOG_PI
+            - 0.5 * d * xp.log1p(n / kappa)
+            + 0.5 * df * (log_prior - log_post)
+            - 0.5 * n * log_post
+            + log_multigamma_ratio(df, n, d)
+        ).sum()
+
+    def _downdate(self, x: np.ndarray, k: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """See `MultivariateGaussian._downdate`: only the own class changes."""
+        loc, low, _ = self.hyper()
+        inverse, logdet = self._factor
+        d = self.n_features
+        out = self.log_predictive(x)
+        residual = (x - loc[k]) - low[k]
+        own = np.empty_like(residual)
+        for l in np.unique(k):
+            own[k == l] = residual[k == l] @ inverse[l].T
+        left, _, s, form, safe = self._own_parts(x, k, w, own)
+        df = self.inverse_wishart()[0][k] - w - d + 1.0
+        exists = (left > 0) & (s > 0) & (df > 0)
+        formula = _t_formula(np.where(exists, df, 1.0), np.where(exists, left, 1.0))
+        own_log = formula(form, logdet[k] + np.log(safe), d)
+        out[np.arange(len(x)), k] = np.where(exists, own_log, np.nan)
+        return out, (left > 0) & (s < LOST_DIGITS)

@@ -1,0 +1,269 @@
+r"""Poisson counts with Gamma rates.
+
+.. math::
+
+    x_j \mid y{=}k \sim \mathrm{Poisson}(\lambda_{kj}), \qquad \lambda_{kj} \sim \mathrm{Gamma}(a, \text{rate } b).
+
+Statistics are the sum of the counts and the weight of the observed cells of each class and column. The
+posterior is :math:`\mathrm{Gamma}(a + S_{kj}, b + n_{kj})`, the exact predictive the negative binomial
+
+.. math::
+
+    \ln p(x) = \ln (a')_x - \ln x! - a' \ln(1 + 1/b') - x \ln(1 + b').
+
+Non-negative reals are accepted, with x! read as Gamma(x + 1). [Gelman et al. 2013, BDA3 section 2.6]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from bayesgen import _kernels
+from bayesgen._math import Array, log_factorial, log_rising, namespace, safe_divide, safe_log, special
+from bayesgen._random import generator
+from bayesgen.families import dirichlet
+from bayesgen.families.base import (
+    Family,
+    Labels,
+    Problem,
+    as_weights,
+    class_count,
+    class_sums,
+    contract,
+    dense,
+    family,
+    first_cell,
+    own_class,
+    refuse_columns,
+    split_missing,
+    static,
+)
+
+NO_ROWS = "class {cls} has no observed value of {columns}: its mean count is 0/0"
+
+__all__ = ["Poisson", "PoissonParams", "PoissonStats"]
+
+
+class PoissonStats(NamedTuple):
+    """Weighted sums of each class and column."""
+
+    total: Array
+    """Sum of the counts, (K, d)"""
+    observed: Array
+    """Weight of the observed cells, (K, d)"""
+    log_base: Array
+    """Weighted sum of ln x! over all observed cells, ()"""
+
+
+class PoissonParams(NamedTuple):
+    """Rates of each class and column."""
+
+    rate: Array
+    """(K, d), in counts per row"""
+
+
+@family
+class Poisson(Family):
+    """Poisson columns with Gamma(shape, rate) rates; see the module docstring.
+
+    Parameters
+    ----------
+    shape, rate : float or array, (d,) or (K, d)
+        Gamma shape and rate of the prior. A posterior holds (K, d) arrays.
+    n_classes, n_features : int
+        Set by `init`.
+    """
+
+    shape: Any = 1.0
+    rate: Any = 1.0
+    n_classes: int = static(0)
+    n_features: int = static(0)
+
+    def hyper(self) -> tuple[Array, Array]:
+        """Shape and rate as (K, d) arrays."""
+        size = (self.n_classes, self.n_features)
+        return dirichlet.broadcast(self.shape, size, "shape"), dirichlet.broadcast(self.rate, size, "rate")
+
+    def check(self, x: Any, names: Sequence[Any] | None = None) -> None:
+        """See `Family.check`: counts are not negative (NaN: not known)."""
+        refuse_columns(
+            x,
+            lambda v: v < 0,
+            "Negative values in data: {column} holds {value:g}, and Poisson counts are not negative; for measurements use GaussianNB",
+            names,
+        )
+
+    # ---- program
+
+    def prior(self) -> PoissonParams:
+        """Site ``rate`` (K, d)."""
+        import numpyro
+        import numpyro.distributions as dist
+
+        with numpyro.plate("class", self.n_classes, dim=-2), numpyro.plate("feature", self.n_features, dim=-1):
+            return PoissonParams(numpyro.sample("rate", dist.Gamma(*self.hyper())))
+
+    def observe(self, params: PoissonParams, y: Any, x: Any = None, lengths: Any = None) -> Any:
+        """See `Family.observe`."""
+        import jax.numpy as jnp
+        import numpyro
+        import numpyro.distributions as dist
+
+        counts = dist.Poisson(params.rate[y])
+        if x is None:
+            return numpyro.sample("x", counts.to_event(1))
+        missing = jnp.isnan(x)
+        return numpyro.sample("x", counts.mask(~missing).to_event(1), obs=jnp.where(missing, 0.0, x))
+
+    # ---- statistics and likelihood
+
+    def stats(self, x: Any, r: Any) -> PoissonStats:
+        """See `Family.stats`."""
+        r = as_weights(r)
+        x, missing = split_missing(x)
+        observed = np.repeat(class_count(r, self.n_classes)[:, None], x.shape[1], axis=1)
+        if missing is not None:
+            observed -= class_sums(missing, r, self.n_classes)
+        w = r.weights if isinstance(r, Labels) else r.sum(axis=1)
+        base = self._log_base(x)
+        log_base = np.asarray(base.sum() if w is None else w @ base)
+        return PoissonStats(class_sums(x, r, self.n_classes), observed, log_base)
+
+    def remove(self, a: PoissonStats, b: PoissonStats) -> PoissonStats:
+        """See `Family.remove`."""
+        total, observed = (np.maximum(p - q, 0.0) for p, q in zip(a[:2], b[:2], strict=True))
+        return PoissonStats(total, observed, a.log_base - b.log_base)
+
+    @staticmethod
+    def _log_base(x: Any) -> Array:
+        """Sum of ln x! of each row."""
+        if namespace(x) is not np:
+            return special(namespace(x)).gammaln(x + 1.0).sum(-1)
+        if sp.issparse(x):
+            terms = sp.csr_array((log_factorial(x.data), x.indices, x.indptr), shape=x.shape)
+            return np.asarray(terms.sum(axis=1)).ravel()
+        return log_factorial(x).sum(axis=1)
+
+    def log_prob(self, params: PoissonParams, x: Any) -> Array:
+        """See `Family.log_prob`."""
+        x, missing = split_missing(x)
+        out = contract(x, safe_log(params.rate)) - params.rate.sum(-1) - self._log_base(x)[:, None]
+        return out if missing is None else out + missing @ params.rate.T
+
+    def mle(self, stats: PoissonStats) -> PoissonParams:
+        """Mean counts; NaN in a cell without observations."""
+        return PoissonParams(safe_divide(stats.total, stats.observed))
+
+    def log_likelihood(self, params: PoissonParams, stats: PoissonStats) -> Array:
+        """See `Family.log_likelihood`."""
+        return dirichlet.dot_log(stats.total, safe_log(params.rate)) - (stats.observed * params.rate).sum()
+
+    # ---- conjugate answers
+
+    def condition(self, stats: PoissonStats) -> Poisson:
+        """Gamma(shape + total, rate + observed)."""
+        shape, rate = self.hyper()
+        return self.replace(shape=shape + stats.total, rate=rate + stats.observed)
+
+    def log_density(self, params: PoissonParams) -> Array:
+        """See `Family.log_density`."""
+        a, b = self.hyper()
+        gammaln = special(namespace(a, params.rate)).gammaln
+        norm = (a * safe_log(b) - gammaln(a)).sum()
+        return norm + dirichlet.dot_log(a - 1.0, safe_log(params.rate)) - (b * params.rate).sum()
+
+    def mean(self) -> PoissonParams:
+        """See `Family.mean`."""
+        return PoissonParams(safe_divide(*self.hyper()))
+
+    def mode(self) -> PoissonParams:
+        """(shape - 1)+ / rate; on the boundary, with a warning, where shape < 1."""
+        a, b = self.hyper()
+        counts, boundary = dirichlet.mode_counts(a)
+        if boundary:
+            dirichlet.warn_boundary("rate")
+        return PoissonParams(safe_divide(counts, b))
+
+    @cached_property
+    def _rising_tables(self) -> list[np.ndarray]:
+        return _kernels.rising_tables(self.hyper()[0])
+
+    def log_predictive(self, x: Any) -> Array:
+        """See `Family.log_predictive`: a negative binomial for each column."""
+        a, b = self.hyper()
+        xp = namespace(x, a, b)
+        x, missing = split_missing(x)
+        if xp is np:
+            rising = _kernels.rising_sums(x, a, self._rising_tables)
+        else:
+            rising = log_rising(a, x[:, None, :]).sum(-1)
+        none = a * xp.log1p(1.0 / b)
+        out = rising - contract(x, xp.log1p(b)) - none.sum(-1) - self._log_base(x)[:, None]
+        return out if missing is None else out + missing @ none.T
+
+    def log_evidence(self, stats: PoissonStats) -> Array:
+        """See `Family.log_evidence`."""
+        a, b = self.hyper()
+        xp = namespace(a, b)
+        s, n = stats.total, stats.observed
+        cells = log_rising(a, s) - a * xp.log1p(n / b) - s * xp.log(b + n)
+        return cells.sum() - stats.log_base
+
+    def log_loo(self, x: Any, y: Any, stats: PoissonStats) -> np.ndarray:
+        """See `Family.log_loo`: a row leaves the sums of its own class only."""
+        codes, w = own_class(y)
+        posterior = self.condition(stats)
+        out = posterior.log_predictive(x)
+        a, b = posterior.hyper()
+        for rows in _kernels.row_blocks(x.shape[0], x.shape[1]):
+            block = dense(x[rows]).astype(float)
+            k, left = codes[rows], w[rows, None]
+            seen = ~np.isnan(block)
+            value = np.where(seen, block, 0.0)
+            shape = np.maximum(a[k] - left * value, 0.0)
+            rate = b[k] - left
+            exists = (rate > 0) & ((shape > 0) | (value == 0))
+            rate = np.where(exists, rate, 1.0)
+            cell = (
+                log_rising(shape, value)
+                - log_factorial(value)
+                - shape * np.log1p(1.0 / rate)
+                - value * np.log1p(rate)
+            )
+            own = np.where(seen, np.where(exists, cell, np.nan), 0.0).sum(axis=1)
+            out[np.arange(x.shape[0])[rows], k] = own
+        return out
+
+    def logistic(self, params: PoissonParams) -> tuple[Array, Array]:
+        """See `Family.logistic`: log rates."""
+        return safe_log(params.rate), -params.rate.sum(-1)
+
+    def undefined(self, params: PoissonParams, stats: Any, needed: np.ndarray) -> Problem | None:
+        """See `Family.undefined`."""
+        cell = first_cell(np.isnan(params.rate), needed)
+        return None if cell is None else Problem(NO_ROWS, cell[0], [cell[1]])
+
+    def improper(self, needed: np.ndarray, strict: bool = False) -> Problem | None:
+        """See `Family.improper`."""
+        a, b = self.hyper()
+        cell = first_cell((np.minimum(a, b) if strict else b) <= 0, needed)
+        text = "the Gamma distribution of the rate of {columns} in class {cls} is improper; give shape, rate > 0"
+        return None if cell is None else Problem(text, cell[0], [cell[1]])
+
+    def sample(self, params: Any, y: np.ndarray, key: Any, lengths: Any = None) -> np.ndarray:
+        """See `Family.sample`."""
+        rng = generator(key)
+        if params is not None:
+            return rng.poisson(params.rate[y]).astype(float)
+        a, b = self.hyper()
+        return rng.poisson(rng.standard_gamma(a[y]) / b[y]).astype(float)
+
+    def draw(self, key: Any, n: int) -> PoissonParams:
+        """See `Family.draw`."""
+        a, b = self.hyper()
+        return PoissonParams(generator(key).standard_gamma(a, size=(n, *a.shape)) / b)

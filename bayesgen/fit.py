@@ -1,0 +1,377 @@
+"""Routes: what is put into Bayes' rule, from sufficient statistics.
+
+A fit is a value: the prior as stated, the statistics, and the route. Everything else is computed from
+these when asked for, and cached. Routes: ``"mle"``, ``"unbiased"``, ``"map"``, ``"mean"`` plug parameters in;
+``"exact"`` integrates them out.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bayesgen._math import logsumexp
+from bayesgen._random import generator
+from bayesgen.class_prior import ClassPrior
+from bayesgen.exceptions import UndefinedNumberError
+from bayesgen.families.base import Family, Problem, column_name
+
+__all__ = ["ROUTES", "FeatureFit", "Fit", "LooResult", "MixedFit"]
+
+ROUTES = ("mle", "unbiased", "map", "mean", "exact")
+DRAW_CELLS = 1 << 22  # numbers held at once while posterior draws are scored
+
+
+class _Value:
+    """A frozen value whose cached properties are recomputed, not stored, when it is copied or pickled."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureFit(_Value):
+    """p(x | y) learned by one family.
+
+    Parameters
+    ----------
+    stated : Family
+        The prior as stated, with its shapes; hyperparameters may be None.
+    stats : NamedTuple
+        Sufficient statistics.
+    route : str
+        One of `ROUTES`.
+    """
+
+    stated: Family
+    stats: Any
+    route: str
+
+    @cached_property
+    def prior(self) -> Family:
+        """The prior with every hyperparameter resolved."""
+        return self.stated.resolve(self.stats)
+
+    @cached_property
+    def posterior(self) -> Family:
+        """The conjugate posterior."""
+        with np.errstate(all="ignore"):
+            return self.prior.condition(self.stats)
+
+    @cached_property
+    def params(self) -> Any:
+        """The route's parameters; under ``"exact"`` the posterior mean."""
+        with np.errstate(all="ignore"):
+            if self.route == "mle":
+                params = self.stated.mle(self.stats)
+            elif self.route == "unbiased":
+                params = self.stated.mle(self.stats, unbiased=True)  # type: ignore[call-arg]
+            else:
+                params = self.posterior.mode() if self.route == "map" else self.posterior.mean()
+        # Column order makes the transposed tables of matrix products contiguous.
+        return type(params)(*(np.asfortranarray(p) if np.ndim(p) == 2 else p for p in params))
+
+    def problem(self, needed: np.ndarray) -> Problem | None:
+        """Why rows cannot be scored, for the needed classes (K,); None if they can."""
+        if self.route == "exact":
+            return self.posterior.improper(needed)
+        return self.stated.undefined(self.params, self.stats, needed)
+
+    def log_prob(self, x: Any) -> np.ndarray:
+        """The route's ln p(x | y = k), shape (n, K)."""
+        with np.errstate(all="ignore"):
+            if self.route == "exact":
+                return self.posterior.log_predictive(x)
+            return self.stated.log_prob(self.params, x)
+
+    def log_evidence(self) -> float:
+        """ln p(X | y)."""
+        with np.errstate(all="ignore"):
+            return float(self.prior.log_evidence(self.stats))
+
+    def log_loo(self, x: Any, labels: Any) -> np.ndarray:
+        """Exact leave-one-out ln p(x_i | y = k, rest), shape (n, K)."""
+        with np.errstate(all="ignore"):
+            return self.prior.log_loo(x, labels, self.stats)
+
+    def draw_log_prob(self, rng: np.random.Generator, n: int, x: Any) -> np.ndarray:
+        """ln p(x | y = k, parameters) for n posterior draws, shape (n, rows, K)."""
+        with np.errstate(all="ignore"):
+            return self.posterior.draw_log_prob(self.posterior.draw(rng, n), x)
+
+    def sample(self, y: np.ndarray, rng: np.random.Generator, lengths: Any) -> Any:
+        """Rows given classes, from the route's p(x | y)."""
+        if self.route == "exact":
+            return self.posterior.sample(None, y, rng, lengths)
+        return self.stated.sample(self.params, y, rng, lengths)
+
+    def combine(self, stats: Any) -> FeatureFit:
+        """The same prior and route with other statistics."""
+        return FeatureFit(self.stated, stats, self.route)
+
+
+@dataclass(frozen=True, eq=False)
+class MixedFit(_Value):
+    """p(x | y) learned by independent blocks, each with a route of its own; data are tuples.
+
+    Parameters
+    ----------
+    stated : Mixed
+        The blocks' priors as stated.
+    stats : tuple
+        Statistics of each block.
+    routes : tuple of str
+        Route of each block.
+    """
+
+    stated: Any
+    stats: tuple[Any, ...]
+    routes: tuple[str, ...]
+
+    @cached_property
+    def parts(self) -> tuple[FeatureFit, ...]:
+        """The fit of each block."""
+        parts = zip(self.stated.blocks, self.stats, self.routes, strict=True)
+        return tuple(FeatureFit(*part) for part in parts)
+
+    @property
+    def prior(self) -> Any:
+        """See `FeatureFit.prior`."""
+        return self.stated.replace(blocks=tuple(p.prior for p in self.parts))
+
+    @property
+    def posterior(self) -> Any:
+        """See `FeatureFit.posterior`."""
+        return self.stated.replace(blocks=tuple(p.posterior for p in self.parts))
+
+    @property
+    def params(self) -> tuple[Any, ...]:
+        """See `FeatureFit.params`."""
+        return tuple(p.params for p in self.parts)
+
+    def log_prob(self, x: Any) -> np.ndarray:
+        """See `FeatureFit.log_prob`."""
+        return sum(p.log_prob(part) for p, part in zip(self.parts, x, strict=True))  # type: ignore[return-value]
+
+    def log_evidence(self) -> float:
+        """See `FeatureFit.log_evidence`."""
+        return sum(p.log_evidence() for p in self.parts)
+
+    def log_loo(self, x: Any, labels: Any) -> np.ndarray:
+        """See `FeatureFit.log_loo`."""
+        pairs = zip(self.parts, x, strict=True)
+        return sum(p.log_loo(part, labels) for p, part in pairs)  # type: ignore[return-value]
+
+    def draw_log_prob(self, rng: np.random.Generator, n: int, x: Any) -> np.ndarray:
+        """See `FeatureFit.draw_log_prob`."""
+        pairs = zip(self.parts, x, strict=True)
+        return sum(p.draw_log_prob(rng, n, part) for p, part in pairs)  # type: ignore[return-value]
+
+    def sample(self, y: np.ndarray, rng: np.random.Generator, lengths: Any) -> tuple[Any, ...]:
+        """See `FeatureFit.sample`."""
+        return tuple(p.sample(y, rng, lengths) for p in self.parts)
+
+    def combine(self, stats: tuple[Any, ...]) -> MixedFit:
+        """See `FeatureFit.combine`."""
+        return MixedFit(self.stated, stats, self.routes)
+
+
+@dataclass(frozen=True)
+class LooResult:
+    """Exact leave-one-out of the conjugate model: each row predicted from all the others.
+
+    Attributes
+    ----------
+    log_joint : ndarray (n, K)
+        ln p(x_i, y = k | all rows but i). NaN where the downdated posterior does not exist.
+    joint : ndarray (n,)
+        ln p(x_i, y_i | rest).
+    conditional : ndarray (n,)
+        ln p(y_i | x_i, rest).
+    elpd_joint, elpd_conditional : float
+        Their sums, in nats.
+    se_joint, se_conditional : float
+        Standard errors of the sums, :math:`\\sqrt{n}` times the standard deviation over rows.
+    """
+
+    log_joint: np.ndarray
+    joint: np.ndarray
+    conditional: np.ndarray
+
+    @property
+    def elpd_joint(self) -> float:
+        """Sum of `joint`."""
+        return float(self.joint.sum())
+
+    @property
+    def elpd_conditional(self) -> float:
+        """Sum of `conditional`."""
+        return float(self.conditional.sum())
+
+    @property
+    def se_joint(self) -> float:
+        """Standard error of `elpd_joint`."""
+        return float(np.sqrt(len(self.joint)) * self.joint.std(ddof=1)) if len(self.joint) > 1 else np.nan
+
+    @property
+    def se_conditional(self) -> float:
+        """Standard error of `elpd_conditional`."""
+        n = len(self.conditional)
+        return float(np.sqrt(n) * self.conditional.std(ddof=1)) if n > 1 else np.nan
+
+    def __repr__(self) -> str:
+        return (
+            f"LooResult(n={len(self.joint)}, elpd_joint={self.elpd_joint:.2f} (se {self.se_joint:.2f}), "
+            f"elpd_conditional={self.elpd_conditional:.2f} (se {self.se_conditional:.2f}))"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Fit(_Value):
+    """p(y) p(x | y) learned from data.
+
+    Parameters
+    ----------
+    class_prior : ClassPrior
+        Prior of the class probabilities.
+    count : array (K,)
+        Weight of the rows of each class.
+    route : str
+        Route of the class probabilities.
+    features : FeatureFit or MixedFit
+        The class-conditional part.
+    classes : array (K,)
+        Class labels.
+    names : array or None
+        Column names, for messages.
+    """
+
+    class_prior: ClassPrior
+    count: np.ndarray
+    route: str
+    features: Any
+    classes: np.ndarray
+    names: Any = None
+    block_names: Any = None
+
+    # ---- undefined numbers
+
+    def explain(self, problem: Problem, names: Sequence[Any] | None) -> str:
+        """The message of a problem, with real class and column names."""
+        columns = ", ".join(column_name(j, names) for j in problem.columns[:5])
+        more = len(problem.columns) - 5
+        columns += f" and {more} more columns" if more > 0 else ""
+        label = None if problem.cls is None else repr(self.classes[problem.cls].item())
+        return problem.text.format(cls=label, columns=columns)
+
+    def _parts(self) -> list[tuple[FeatureFit, Any]]:
+        """The feature fits with their column names."""
+        if isinstance(self.features, MixedFit):
+            return list(zip(self.features.parts, self.block_names, strict=True))
+        return [(self.features, self.names)]
+
+    def _raise(self, problem: Problem | None, names: Any, prefix: str = "") -> None:
+        if problem is not None:
+            raise UndefinedNumberError(prefix + self.explain(problem, names))
+
+    def check_predictive(self, log_class: np.ndarray | None = None) -> None:
+        """Raise `UndefinedNumberError` unless rows can be scored."""
+        needed = (self.log_class if log_class is None else log_class) > -np.inf
+        for part, names in self._parts():
+            self._raise(part.problem(needed), names)
+
+    def check_posterior(self) -> None:
+        """Raise unless there are posterior draws: a posterior, and a proper one."""
+        everyone = np.ones(len(self.classes), dtype=bool)
+        for part, names in self._parts():
+            if part.route in ("mle", "unbiased"):
+                raise UndefinedNumberError(
+                    f"inference={part.route!r} has no posterior to draw from; use 'map', 'mean' or 'exact'"
+                )
+            self._raise(part.posterior.improper(everyone), names)
+        if self.route in ("mle", "unbiased") and self.class_prior.fixed is None:
+            raise UndefinedNumberError(
+                f"inference={self.route!r} has no posterior to draw from; use 'map', 'mean' or 'exact'"
+            )
+
+    # ---- the joint
+
+    @cached_property
+    def log_class(self) -> np.ndarray:
+        """The route's ln p(y = k), shape (K,)."""
+        out = self.class_prior.log_prob(self.route, self.count)
+        if np.isnan(out).any():
+            raise UndefinedNumberError(
+                "the class probabilities are undefined (0/0, or no unique mode): no class has weight; give class_alpha > 0"
+            )
+        return out
+
+    def log_joint(self, x: Any, log_class: np.ndarray | None = None) -> np.ndarray:
+        """The route's ln p(x, y = k), shape (n, K); a class of probability zero is -inf whatever x."""
+        log_class = self.log_class if log_class is None else log_class
+        self.check_predictive(log_class)
+        return add_class(log_class, self.features.log_prob(x))
+
+    def log_evidence_parts(self) -> dict[str, float]:
+        """ln p(y) and ln p(X | y)."""
+        everyone = np.ones(len(self.classes), dtype=bool)
+        for part, names in self._parts():
+            self._raise(
+                part.prior.improper(everyone, strict=True), names, "there is no evidence under an improper prior: "
+            )
+        return {
+            "y": float(self.class_prior.log_evidence(self.count)),
+            "x_given_y": self.features.log_evidence(),
+        }
+
+    def loo(self, x: Any, labels: Any) -> LooResult:
+        """Exact leave-one-out of the rows x, which must be among those learned."""
+        codes = labels.codes
+        weights = np.ones(len(codes)) if labels.weights is None else labels.weights
+        log_class = self.class_prior.log_loo(codes, weights, self.count)
+        features = self.features.log_loo(x, labels)
+        features[np.isnan(features).any(axis=1)] = np.nan
+        log_joint = add_class(log_class, features)
+        joint = log_joint[np.arange(len(codes)), codes]
+        with np.errstate(invalid="ignore"):
+            return LooResult(log_joint, joint, joint - logsumexp(log_joint))
+
+    # ---- draws
+
+    def draw_log_joint(self, x: Any, n: int, seed: Any) -> Iterator[np.ndarray]:
+        """ln p(x, y = k | parameters) for n posterior draws, in pieces (s, rows, K) of bounded memory."""
+        self.check_posterior()
+        rng = generator(seed)
+        posterior = self.class_prior.condition(self.count)
+        n_classes = len(self.classes)
+        cells = n_classes * (self.features.stated.n_features + _n_rows(x))
+        step = max(1, min(n, DRAW_CELLS // max(1, cells)))
+        for i in range(0, n, step):
+            size = min(step, n - i)
+            log_class = posterior.draw(rng, size)[:, None, :]
+            yield add_class(log_class, self.features.draw_log_prob(rng, size, x))
+
+    def sample(self, n: int, seed: Any, lengths: Any) -> tuple[Any, np.ndarray]:
+        """n independent rows (x, class codes) of the route's p(x, y)."""
+        self.check_predictive()
+        rng = generator(seed)
+        prob = np.exp(self.log_class)
+        codes = rng.choice(len(prob), size=n, p=prob / prob.sum())
+        return self.features.sample(codes, rng, lengths), codes
+
+
+def add_class(log_class: np.ndarray, features: np.ndarray) -> np.ndarray:
+    """ln p(y) + ln p(x | y); a class of probability zero is -inf, and its features are not consulted."""
+    never = np.isneginf(log_class)
+    if not never.any():
+        return log_class + features
+    return np.where(never, -np.inf, log_class + np.where(never, 0.0, features))
+
+
+def _n_rows(x: Any) -> int:
+    return x[0].shape[0] if isinstance(x, tuple) else x.shape[0]

@@ -1,0 +1,50 @@
+"""The generative program: y from the class probabilities, then x given y."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bayesgen.class_prior import ClassPrior
+from bayesgen.families.base import Family
+
+__all__ = ["program"]
+
+
+def program(
+    class_prior: ClassPrior,
+    family: Family,
+    x: Any = None,
+    y: Any = None,
+    n_rows: int | None = None,
+    lengths: Any = None,
+) -> tuple[Any, Any]:
+    r"""The joint model as a NumPyro program: :math:`p(\phi)\,p(\theta)\prod_i \phi_{y_i}\,p(x_i \mid \theta_{y_i})`.
+
+    Sites: ``class_prob``, the parameters of the family, and in a plate ``row`` the labels ``y`` and the
+    rows ``x``.
+
+    Parameters
+    ----------
+    class_prior, family : ClassPrior, Family
+        Priors with their shapes and hyperparameters.
+    x : array, or None to draw rows
+        Data in the family's form.
+    y : array of class codes, or None to draw labels
+    n_rows : int, optional
+        Number of rows when neither x nor y says it.
+    lengths : array of int, optional
+        Lengths of the documents to draw.
+
+    Returns
+    -------
+    x, y : the observed or drawn data, y as class codes.
+    """
+    import numpyro
+    import numpyro.distributions as dist
+
+    class_prob = class_prior.sample()
+    params = family.prior()
+    with numpyro.plate("row", n_rows):
+        y = numpyro.sample("y", dist.Categorical(probs=class_prob), obs=y)
+        x = family.observe(params, y, x, lengths)
+    return x, y

@@ -1,0 +1,151 @@
+"""Conjugate priors of the Gaussian and Poisson estimators, as values that users write down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Gamma", "NormalInverseGamma", "NormalInverseWishart"]
+
+
+class _Prior:
+    """Equality and checks that work on array fields."""
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        pairs = ((getattr(self, f.name), getattr(other, f.name)) for f in fields(self))  # type: ignore[arg-type]
+        return all((p is None) == (q is None) and (p is None or np.array_equal(p, q)) for p, q in pairs)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _require(self, name: str, good: Any, expected: str) -> None:
+        value = getattr(self, name)
+        if value is None:
+            return
+        try:
+            array = np.asarray(value, dtype=float)
+        except (TypeError, ValueError):
+            raise ValueError(f"{name} must be {expected}; got {value!r}") from None
+        if not np.all(np.isfinite(array)) or not np.all(good(array)):
+            raise ValueError(f"{name} must be {expected}; got {value!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class Gamma(_Prior):
+    """Gamma prior of Poisson rates.
+
+    Density proportional to ``rate_parameter**(shape - 1) * exp(-rate * rate_parameter)``; mean shape / rate.
+
+    Parameters
+    ----------
+    shape : float or array, (n_features,) or (n_classes, n_features)
+        Shape a: one plus the counts the prior is worth.
+    rate : float or array
+        Rate b: the rows the prior is worth.
+
+    Examples
+    --------
+    >>> from bayesgen import Gamma, PoissonNB
+    >>> PoissonNB(prior=Gamma(2.0, 1.0)).fit([[0], [3]], [0, 1]).rate_.ravel().tolist()
+    [1.0, 2.5]
+    """
+
+    shape: Any = 1.0
+    rate: Any = 1.0
+
+    def __post_init__(self) -> None:
+        self._require("shape", lambda v: v >= 0, "non-negative")
+        self._require("rate", lambda v: v >= 0, "non-negative")
+
+
+@dataclass(frozen=True, eq=False)
+class NormalInverseGamma(_Prior):
+    r"""Prior of a normal mean and variance: :math:`\sigma^2 \sim \mathrm{IG}(a, b)`,
+    :math:`\mu \mid \sigma^2 \sim \mathcal N(m, \sigma^2/\kappa)`.
+
+    Parameters
+    ----------
+    mean : float, array (n_features,) or (n_classes, n_features), or None
+        m, in the unit of the column. None: the overall mean of the data.
+    mean_precision : float or array
+        kappa: how many rows the prior mean is worth.
+    shape : float or array
+        a of the inverse-gamma.
+    scale : float, array or None
+        b of the inverse-gamma, in squared units. None: (a - 1) times the pooled within-class variance.
+    mean_low : float or array
+        Low-order part of the mean, which is ``mean + mean_low``; it keeps digits of data far from zero.
+
+    References
+    ----------
+    Murphy 2007, *Conjugate Bayesian analysis of the Gaussian distribution*; BDA3 section 3.3.
+    """
+
+    mean: Any = None
+    mean_precision: Any = 0.01
+    shape: Any = 1.5
+    scale: Any = None
+    mean_low: Any = 0.0
+
+    def __post_init__(self) -> None:
+        self._require("mean", np.isfinite, "finite")
+        self._require("mean_precision", lambda v: v >= 0, "non-negative")
+        self._require("shape", np.isfinite, "finite")
+        self._require("scale", lambda v: v >= 0, "non-negative")
+        if self.scale is None and not np.all(np.asarray(self.shape) > 1):
+            raise ValueError(
+                f"scale=None sets the prior mean of the variance, which needs shape > 1; got shape={self.shape!r}. "
+                "Give a scale"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class NormalInverseWishart(_Prior):
+    r"""Prior of a mean vector and covariance: :math:`\Sigma \sim \mathrm{IW}(\nu, \Psi)`,
+    :math:`\mu \mid \Sigma \sim \mathcal N(m, \Sigma/\kappa)`.
+
+    Parameters
+    ----------
+    mean : float, array (n_features,) or (n_classes, n_features), or None
+        m, in the units of the columns. None: the overall mean of the data.
+    mean_precision : float or array (n_classes,)
+        kappa: how many rows the prior mean is worth.
+    df : float, array (n_classes,) or None
+        Degrees of freedom nu. None: n_features + 2.
+    scale : array (n_features, n_features), (n_classes, n_features, n_features) or None
+        Psi, symmetric positive definite; E[Sigma] = Psi / (nu - d - 1). None: the value that makes E[Sigma]
+        the diagonal matrix of pooled within-class variances.
+    mean_low : float or array
+        Low-order part of the mean, which is ``mean + mean_low``; it keeps digits of data far from zero.
+
+    References
+    ----------
+    Murphy 2012, *MLPP*, section 4.6.3; BDA3 section 3.6.
+    """
+
+    mean: Any = None
+    mean_precision: Any = 0.01
+    df: Any = None
+    scale: Any = None
+    mean_low: Any = 0.0
+
+    def __post_init__(self) -> None:
+        self._require("mean", np.isfinite, "finite")
+        self._require("mean_precision", lambda v: v >= 0, "non-negative")
+        self._require("df", np.isfinite, "finite")
+        self._require("scale", np.isfinite, "finite")
+        if self.scale is None:
+            return
+        scale = np.asarray(self.scale, dtype=float)
+        if scale.ndim < 2 or scale.shape[-1] != scale.shape[-2]:
+            raise ValueError(f"scale must be a square matrix (or one for each class); got shape {scale.shape}")
+        if not np.allclose(scale, np.swapaxes(scale, -1, -2), rtol=1e-10, atol=0):
+            raise ValueError("scale must be symmetric")
+        if scale.any() and np.linalg.eigvalsh(scale).min() <= 0:
+            raise ValueError(
+                "scale must be positive definite; its smallest eigenvalue is "
+                f"{np.linalg.eigvalsh(scale).min():.3g}"
+            )
