@@ -46,11 +46,12 @@ class ClassPrior:
         """NumPyro site ``class_prob`` (K,): sampled, or deterministic if known."""
         import jax.numpy as jnp
         import numpyro
-        import numpyro.distributions as dist
+
+        from bayesgen.distributions import Dirichlet
 
         if self.fixed is not None:
             return numpyro.deterministic("class_prob", jnp.asarray(self.fixed))
-        return numpyro.sample("class_prob", dist.Dirichlet(self.concentration()))
+        return numpyro.sample("class_prob", Dirichlet(self.concentration()))
 
     def condition(self, count: Array) -> ClassPrior:
         """Dirichlet(a + n); known probabilities stay."""

@@ -7,14 +7,62 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import gammaln, multigammaln
+import numpyro.distributions as dist
+from jax.scipy.special import gammaln, multigammaln, xlog1py, xlogy
 from numpyro.distributions import Distribution, constraints
 from numpyro.distributions.util import multinomial, validate_sample
 
 from bayesgen._linalg import cholesky, inverse_factor, inverse_lower
 from bayesgen._math import Array
 
-__all__ = ["InverseWishart", "Levels", "NormalVector", "WordCounts"]
+__all__ = ["Beta", "Dirichlet", "InverseWishart", "Levels", "NormalVector", "Presence", "WordCounts"]
+
+
+class Dirichlet(dist.Dirichlet):
+    """NumPyro's Dirichlet, with its limit (not NaN) where a probability is exactly zero."""
+
+    def log_prob(self, value: Array) -> Array:
+        """The log density; 0 ln 0 = 0."""
+        a = self.concentration
+        return xlogy(a - 1.0, value).sum(-1) + gammaln(a.sum(-1)) - gammaln(a).sum(-1)
+
+
+class Beta(dist.Beta):
+    """NumPyro's Beta, with its limit (not NaN) where a probability is exactly zero or one."""
+
+    def log_prob(self, value: Array) -> Array:
+        """The log density; 0 ln 0 = 0."""
+        a, b = self.concentration1, self.concentration0
+        power = xlogy(a - 1.0, value) + xlog1py(b - 1.0, -value)
+        return power + gammaln(a + b) - gammaln(a) - gammaln(b)
+
+
+class Presence(Distribution):
+    """Independent 0/1 columns by the logs of both probabilities; NaN is not observed.
+
+    Parameters
+    ----------
+    log_present, log_absent : array (..., V)
+        ln p and ln(1 - p); -inf is allowed, and exact.
+    """
+
+    arg_constraints = {"log_present": constraints.real_vector, "log_absent": constraints.real_vector}
+    support = constraints.independent(constraints.boolean, 1)
+    pytree_data_fields = ("log_present", "log_absent")
+
+    def __init__(self, log_present: Array, log_absent: Array) -> None:
+        self.log_present, self.log_absent = log_present, log_absent
+        super().__init__(jnp.shape(log_present)[:-1], jnp.shape(log_present)[-1:], validate_args=False)
+
+    def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Array:
+        """Zeros and ones, as floats."""
+        p = jnp.exp(self.log_present)
+        return jax.random.bernoulli(key, p, sample_shape + p.shape).astype(p.dtype)
+
+    def log_prob(self, value: Array) -> Array:
+        """Sum over the observed columns."""
+        cell = jnp.where(value > 0, self.log_present, self.log_absent)
+        return jnp.where(jnp.isnan(value), 0.0, cell).sum(-1)
 
 
 class WordCounts(Distribution):

@@ -77,7 +77,7 @@ print("Sigma =", np.round(gda.covariance_, 3).tolist())
 logistic = gda.to_logistic()
 theta = np.linalg.solve(gda.covariance_, gda.means_[1] - gda.means_[0])
 assert np.allclose(logistic.coef_[0], theta, rtol=1e-9)
-gap = np.abs(logistic.predict_proba(X.to_numpy()) - gda.predict_proba(X)).max()
+gap = np.abs(logistic.predict_proba(X) - gda.predict_proba(X)).max()
 print(f"theta = {np.round(theta, 4)}, intercept {logistic.intercept_[0]:.4f}")
 print(f"probabilities differ by {gap:.1e}")
 

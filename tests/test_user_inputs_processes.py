@@ -191,7 +191,6 @@ BATCHES = """
         worst = 0.0
         for n in range(1, 201):
             worst = max(worst, abs(model.predict_log_proba(new[:n]) - whole[:n]).max())
-            model.predict_proba(new[:n])
         unit = 1 if sys.platform == "darwin" else 1024
         grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - start) * unit
         answer[name] = [len(compiled), float(worst / abs(whole).max()), grown]
@@ -276,7 +275,7 @@ def test_models_fitted_in_several_threads_do_not_disturb_each_other():
     expected, sites = log_density(model.model, (words, labels), {}, values)
 
     with ThreadPoolExecutor(8) as pool:
-        pending = [pool.submit(lambda: [fit_both() for _ in range(50)]) for _ in range(8)]
+        pending = [pool.submit(lambda: [fit_both() for _ in range(20)]) for _ in range(8)]
         evaluations = 0
         while evaluations < 5 or not all(job.done() for job in pending):
             density, found = log_density(model.model, (words, labels), {}, values)
@@ -290,16 +289,16 @@ def test_models_fitted_in_several_threads_do_not_disturb_each_other():
 
 
 def test_cross_validation_in_worker_processes_gives_the_same_scores():
-    x, y = count_table(90)
+    x, y = count_table(60)
     tasks = {name: (model, x, y) for name, model in models().items()}
-    far = np.random.default_rng(1).normal(size=(90, 2)) + np.column_stack([y, -y]) + 1e8
+    far = np.random.default_rng(1).normal(size=(60, 2)) + np.column_stack([y, -y]) + 1e8
     tasks["far"] = (GaussianNB(), far, y)
     try:
         for name, (model, rows, labels) in tasks.items():
             model.fit(rows, labels)  # so that this process has its threads running before workers start
             one, two = (
                 cross_val_score(
-                    model, rows, labels, cv=3, n_jobs=n_jobs, scoring="neg_log_loss", error_score="raise"
+                    model, rows, labels, cv=2, n_jobs=n_jobs, scoring="neg_log_loss", error_score="raise"
                 )
                 for n_jobs in (1, 2)
             )

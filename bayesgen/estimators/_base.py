@@ -706,7 +706,9 @@ def normalise(joint: np.ndarray) -> np.ndarray:
     impossible = warn_impossible(joint)
     if impossible.any():
         joint = np.where(impossible[..., None], np.nan, joint)
+    # The maximum goes first: a log joint of -1e12 would leave no digits of a log of the sum.
     with np.errstate(invalid="ignore"):
+        joint = joint - joint.max(axis=-1, keepdims=True)
         return joint - logsumexp(joint, keepdims=True)
 
 

@@ -32,10 +32,13 @@ def stand_in(estimator: Any, columns: Columns | None) -> Any:
 
 def plain_labels(y: Any) -> np.ndarray:
     """Labels as a 1-D array of one NumPy type; booleans stay booleans, whatever frame they come from."""
+    dtype = getattr(y, "dtype", None)
+    if dtype is not None and not isinstance(dtype, np.dtype):  # nullable, categorical, polars
+        y = np.asarray(y, dtype=object)
     y = column_or_1d(y, warn=True)
     if y.dtype != object:
         return y
-    if any(v is None or v != v for v in y.tolist()):
+    if is_missing(y).any():
         raise ValueError(
             "y contains NaN or None: every row needs a label (drop the rows, or give them a class of their own)"
         )

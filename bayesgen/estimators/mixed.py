@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.utils.metaestimators import _BaseComposition
 
 from bayesgen import families
 from bayesgen.estimators import _input, _levels
@@ -49,7 +50,7 @@ def column_kind(X: Any, j: int) -> str:
     return "categorical" if whole and len(distinct) <= MOST_LEVELS else "gaussian"
 
 
-class MixedNB(GenerativeBase):
+class MixedNB(GenerativeBase, _BaseComposition):
     r"""Naive Bayes over blocks of columns, each with an estimator and prior of its own.
 
     Given the class the blocks are independent: :math:`\ln p(x \mid y) = \sum_b \ln p_b(x_b \mid y)`; there is one set of class
@@ -100,6 +101,26 @@ class MixedNB(GenerativeBase):
     missing = "marginalize"  # each block decides
 
     # ---- blocks
+
+    @property
+    def _pairs(self) -> Any:
+        """(name, estimator) of the blocks, for scikit-learn's nested parameters."""
+        return [] if isinstance(self.blocks, str) else [(name, block) for name, block, _ in self.blocks]
+
+    @_pairs.setter
+    def _pairs(self, pairs: Any) -> None:
+        self.blocks = [(n, e, c) for (n, e), (_, _, c) in zip(pairs, self.blocks, strict=True)]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters, those of block b as ``b__parameter``; see scikit-learn's `get_params`."""
+        return self._get_params("_pairs", deep=deep)
+
+    def set_params(self, **params: Any) -> MixedNB:
+        """Set parameters, those of block b as ``b__parameter``; see scikit-learn's `set_params`."""
+        if "blocks" in params:
+            self.blocks = params.pop("blocks")
+        self._set_params("_pairs", **params)
+        return self
 
     def _templates(self, columns: Columns) -> list[Any]:
         """The unfitted estimator of each block."""

@@ -104,24 +104,21 @@ class Bernoulli(Family):
         """Site ``feature_prob`` (K, V)."""
         import jax.numpy as jnp
         import numpyro
-        import numpyro.distributions as dist
+
+        from bayesgen.distributions import Beta
 
         a, b = self.concentrations()
         with numpyro.plate("class", self.n_classes, dim=-2), numpyro.plate("feature", self.n_features, dim=-1):
-            p = numpyro.sample("feature_prob", dist.Beta(a, b))
+            p = numpyro.sample("feature_prob", Beta(a, b))
         return BernoulliParams(jnp.log(p), jnp.log1p(-p))
 
     def observe(self, params: BernoulliParams, y: Any, x: Any = None, lengths: Any = None) -> Any:
         """See `Family.observe`."""
-        import jax.numpy as jnp
         import numpyro
-        import numpyro.distributions as dist
 
-        present = dist.Bernoulli(logits=(params.log_present - params.log_absent)[y])
-        if x is None:
-            return numpyro.sample("x", present.to_event(1))
-        missing = jnp.isnan(x)
-        return numpyro.sample("x", present.mask(~missing).to_event(1), obs=jnp.where(missing, 0.0, x))
+        from bayesgen.distributions import Presence
+
+        return numpyro.sample("x", Presence(params.log_present[y], params.log_absent[y]), obs=x)
 
     # ---- statistics and likelihood
 

@@ -130,13 +130,14 @@ class Categorical(Family):
         """Sites ``feature_prob_{j}`` (K, s_j)."""
         import jax.numpy as jnp
         import numpyro
-        import numpyro.distributions as dist
+
+        from bayesgen.distributions import Dirichlet
 
         alpha, offsets = self.concentration(), self.offsets
         parts = []
         for j in range(self.n_features):
             with numpyro.plate("class", self.n_classes, dim=-1):
-                cells = dist.Dirichlet(alpha[:, offsets[j] : offsets[j + 1]])
+                cells = Dirichlet(alpha[:, offsets[j] : offsets[j + 1]])
                 parts.append(numpyro.sample(f"feature_prob_{j}", cells))
         none = jnp.full((self.n_classes, self.n_features), -jnp.inf)
         return CategoricalParams(jnp.log(jnp.concatenate(parts, axis=-1)), none)

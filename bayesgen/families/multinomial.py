@@ -126,10 +126,11 @@ class Multinomial(Family):
         """Site ``feature_prob`` (K, V)."""
         import jax.numpy as jnp
         import numpyro
-        import numpyro.distributions as dist
+
+        from bayesgen.distributions import Dirichlet
 
         with numpyro.plate("class", self.n_classes, dim=-1):
-            theta = numpyro.sample("feature_prob", dist.Dirichlet(self.concentration()))
+            theta = numpyro.sample("feature_prob", Dirichlet(self.concentration()))
         return MultinomialParams(jnp.log(theta))
 
     def observe(self, params: MultinomialParams, y: Any, x: Any = None, lengths: Any = None) -> Any:
