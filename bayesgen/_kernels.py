@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ def row_blocks(n: int, cells_per_row: int, cells: int = 1 << 19) -> list[slice]:
 
 def _spans(n: int, parts: int) -> list[tuple[int, int]]:
     cut = [k * n // parts for k in range(parts + 1)]
-    return list(zip(cut[:-1], cut[1:], strict=True))
+    return list(pairwise(cut))
 
 
 def _map_rows(work: Callable[[int, int], Any], n: int, cells: int) -> list[Any]:

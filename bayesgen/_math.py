@@ -31,14 +31,14 @@ def special(xp: ModuleType) -> ModuleType:
 
 
 def safe_log(x: Array) -> Array:
-    """ln x with ln 0 = -inf, without passing through a division or an invalid value."""
+    """Ln x with ln 0 = -inf, without passing through a division or an invalid value."""
     xp = namespace(x)
     positive = x > 0
     return xp.where(positive, xp.log(xp.where(positive, x, 1.0)), xp.where(x == 0, -xp.inf, xp.nan))
 
 
 def safe_divide(a: Array, b: Array, empty: float = np.nan) -> Array:
-    """a / b, and `empty` where b is zero."""
+    """A / b, and `empty` where b is zero."""
     xp = namespace(a, b)
     zero = b == 0
     return xp.where(zero, empty, a / xp.where(zero, 1.0, b))
@@ -62,9 +62,7 @@ def log_rising(z: Array, n: Array) -> Array:
     z, n = xp.asarray(z, dtype=float), xp.asarray(n, dtype=float)
     large = z >= 20.0
     zl = xp.where(large, z, 20.0)
-    stirling = (
-        (zl + n - 0.5) * xp.log1p(n / zl) + n * xp.log(zl) - n + _stirling_tail(zl + n) - _stirling_tail(zl)
-    )
+    stirling = (zl + n - 0.5) * xp.log1p(n / zl) + n * xp.log(zl) - n + _stirling_tail(zl + n) - _stirling_tail(zl)
     positive = z > 0
     zs = xp.where(large | ~positive, 1.0, z)
     small = gammaln(zs + n) - gammaln(zs)
@@ -72,7 +70,7 @@ def log_rising(z: Array, n: Array) -> Array:
 
 
 def log_factorial(x: np.ndarray) -> np.ndarray:
-    """ln x! = ln Gamma(x + 1); small whole numbers come from a table."""
+    """Ln x! = ln Gamma(x + 1); small whole numbers come from a table."""
     x = np.asarray(x, dtype=float)
     if x.size > 256 and x.max() < 4096 and np.all(x == np.floor(x)):
         return scipy_special.gammaln(np.arange(x.max() + 1) + 1.0)[x.astype(np.int64)]

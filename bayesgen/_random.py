@@ -19,7 +19,7 @@ def generator(key: Any = None) -> np.random.Generator:
     if isinstance(key, np.random.RandomState):
         return np.random.default_rng(key.randint(0, 2**32, size=4, dtype=np.uint32))
     if isinstance(key, jax.Array):
-        data = jax.random.key_data(key) if jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key) else key
+        data = jax.random.key_data(key) if jax.numpy.issubdtype(key.dtype, jax.dtypes.prng_key) else key
         return np.random.default_rng(np.asarray(data).ravel())
     return np.random.default_rng(key)
 

@@ -88,9 +88,7 @@ class Report:
         if gap:
             self.say()
 
-    def table(
-        self, columns: Sequence[str], rows: Sequence[Sequence[str]], *, words: Sequence[int] = (0,)
-    ) -> None:
+    def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]], *, words: Sequence[int] = (0,)) -> None:
         """Print a table: columns of `words` flush left, numbers right; a repeated first cell left empty."""
         widths = [max(len(cell) for cell in column) for column in zip(columns, *rows, strict=True)]
         above = ""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen._math import Array, log_rising, namespace, safe_divide, safe_log
+from bayesgen._math import Array, namespace, safe_divide, safe_log
 from bayesgen._random import generator, log_gamma_draws
 from bayesgen.exceptions import UndefinedNumberError
 from bayesgen.families import dirichlet
@@ -36,10 +36,10 @@ class ClassPrior:
 
     alpha: Any = 1.0
     fixed: Any = None
-    n_classes: int = static(0)
+    n_classes: int = static(default=0)
 
     def concentration(self) -> Array:
-        """a as a (K,) array."""
+        """A as a (K,) array."""
         return dirichlet.broadcast(self.alpha, (self.n_classes,), "class_alpha")
 
     def sample(self) -> Any:
@@ -60,7 +60,7 @@ class ClassPrior:
         return ClassPrior(self.concentration() + count, None, self.n_classes)
 
     def log_prob(self, route: str, count: Array) -> Array:
-        """ln of the class probabilities that a route plugs in (or, exact, the predictive), shape (K,)."""
+        """Ln of the class probabilities that a route plugs in (or, exact, the predictive), shape (K,)."""
         if self.fixed is not None:
             return safe_log(np.asarray(self.fixed, dtype=float))
         if route in ("mle", "unbiased"):
@@ -74,7 +74,7 @@ class ClassPrior:
         return dirichlet.log_normalised(counts)
 
     def log_evidence(self, count: Array) -> Array:
-        """ln p(y) of the label sequence, ()."""
+        """Ln p(y) of the label sequence, ()."""
         if self.fixed is not None:
             return dirichlet.dot_log(count, safe_log(np.asarray(self.fixed, dtype=float)))
         alpha = self.concentration()
@@ -92,7 +92,7 @@ class ClassPrior:
         return dirichlet.log_density(self.concentration(), log_prob)
 
     def log_loo(self, codes: np.ndarray, weights: np.ndarray, count: np.ndarray) -> np.ndarray:
-        """ln p(y = k | all labels but i), shape (n, K)."""
+        """Ln p(y = k | all labels but i), shape (n, K)."""
         if self.fixed is not None:
             return np.broadcast_to(self.log_prob("exact", count), (len(codes), self.n_classes))
         left = np.broadcast_to(self.condition(count).concentration(), (len(codes), self.n_classes)).copy()
@@ -100,7 +100,7 @@ class ClassPrior:
         return safe_log(safe_divide(np.maximum(left, 0.0), left.sum(axis=1, keepdims=True)))
 
     def draw(self, key: Any, n: int) -> np.ndarray:
-        """n draws of ln phi, shape (n, K)."""
+        """N draws of ln phi, shape (n, K)."""
         if self.fixed is not None:
             return np.broadcast_to(safe_log(np.asarray(self.fixed, dtype=float)), (n, self.n_classes))
         log_gamma = log_gamma_draws(generator(key), self.concentration(), (n, self.n_classes))

@@ -253,7 +253,7 @@ class NormalVector(Distribution):
         return out
 
     def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Array:
-        """loc + L z."""
+        """Loc + L z."""
         noise = jax.random.normal(key, sample_shape + self.batch_shape + self.event_shape, self.loc.dtype)
         return self.loc + (self.root @ noise[..., None])[..., 0]
 

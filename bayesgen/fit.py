@@ -8,7 +8,7 @@ these when asked for, and cached. Routes: ``"mle"``, ``"unbiased"``, ``"map"``, 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,7 +19,7 @@ from bayesgen._math import logsumexp
 from bayesgen._random import generator
 from bayesgen.class_prior import ClassPrior
 from bayesgen.exceptions import UndefinedNumberError
-from bayesgen.families.base import Family, Problem, column_name
+from bayesgen.families.base import Family, Names, Problem, column_name
 
 __all__ = ["ROUTES", "FeatureFit", "Fit", "LooResult", "MixedFit"]
 
@@ -90,7 +90,7 @@ class FeatureFit(_Value):
             return self.stated.log_prob(self.params, x)
 
     def log_evidence(self) -> float:
-        """ln p(X | y)."""
+        """Ln p(X | y)."""
         with np.errstate(all="ignore"):
             return float(self.prior.log_evidence(self.stats))
 
@@ -100,7 +100,7 @@ class FeatureFit(_Value):
             return self.prior.log_loo(x, labels, self.stats)
 
     def draw_log_prob(self, rng: np.random.Generator, n: int, x: Any) -> np.ndarray:
-        """ln p(x | y = k, parameters) for n posterior draws, shape (n, rows, K)."""
+        """Ln p(x | y = k, parameters) for n posterior draws, shape (n, rows, K)."""
         with np.errstate(all="ignore"):
             return self.posterior.draw_log_prob(self.posterior.draw(rng, n), x)
 
@@ -183,7 +183,7 @@ class MixedFit(_Value):
 
 @dataclass(frozen=True)
 class LooResult:
-    """Exact leave-one-out of the conjugate model: each row predicted from all the others.
+    r"""Exact leave-one-out of the conjugate model: each row predicted from all the others.
 
     Attributes
     ----------
@@ -196,7 +196,7 @@ class LooResult:
     elpd_joint, elpd_conditional : float
         Their sums, in nats.
     se_joint, se_conditional : float
-        Standard errors of the sums, :math:`\\sqrt{n}` times the standard deviation over rows.
+        Standard errors of the sums, :math:`\sqrt{n}` times the standard deviation over rows.
     """
 
     log_joint: np.ndarray
@@ -261,7 +261,7 @@ class Fit(_Value):
 
     # ---- undefined numbers
 
-    def explain(self, problem: Problem, names: Sequence[Any] | None) -> str:
+    def explain(self, problem: Problem, names: Names) -> str:
         """The message of a problem, with real class and column names."""
         columns = ", ".join(column_name(j, names) for j in problem.columns[:5])
         more = len(problem.columns) - 5
@@ -307,7 +307,8 @@ class Fit(_Value):
         out = self.class_prior.log_prob(self.route, self.count)
         if np.isnan(out).any():
             raise UndefinedNumberError(
-                "the class probabilities are undefined (0/0, or no unique mode): no class has weight; give class_alpha > 0"
+                "the class probabilities are undefined (0/0, or no unique mode): no class has weight; "
+                "give class_alpha > 0"
             )
         return out
 
@@ -318,11 +319,13 @@ class Fit(_Value):
         return add_class(log_class, self.features.log_prob(x))
 
     def log_evidence_parts(self) -> dict[str, float]:
-        """ln p(y) and ln p(X | y)."""
+        """Ln p(y) and ln p(X | y)."""
         everyone = np.ones(len(self.classes), dtype=bool)
         for part, names in self._parts():
             self._raise(
-                part.prior.improper(everyone, strict=True), names, "there is no evidence under an improper prior: "
+                part.prior.improper(everyone, strict=True),
+                names,
+                "there is no evidence under an improper prior: ",
             )
         return {
             "y": float(self.class_prior.log_evidence(self.count)),
@@ -344,7 +347,7 @@ class Fit(_Value):
     # ---- draws
 
     def draw_log_joint(self, x: Any, n: int, seed: Any) -> Iterator[np.ndarray]:
-        """ln p(x, y = k | parameters) for n posterior draws, in pieces (s, rows, K) of bounded memory."""
+        """Ln p(x, y = k | parameters) for n posterior draws, in pieces (s, rows, K) of bounded memory."""
         self.check_posterior()
         rng = generator(seed)
         posterior = self.class_prior.condition(self.count)
@@ -357,7 +360,7 @@ class Fit(_Value):
             yield add_class(log_class, self.features.draw_log_prob(rng, size, x))
 
     def sample(self, n: int, seed: Any, lengths: Any) -> tuple[Any, np.ndarray]:
-        """n independent rows (x, class codes) of the route's p(x, y)."""
+        """N independent rows (x, class codes) of the route's p(x, y)."""
         self.check_predictive()
         rng = generator(seed)
         prob = np.exp(self.log_class)
@@ -366,7 +369,7 @@ class Fit(_Value):
 
 
 def add_class(log_class: np.ndarray, features: np.ndarray) -> np.ndarray:
-    """ln p(y) + ln p(x | y); a class of probability zero is -inf, and its features are not consulted."""
+    """Ln p(y) + ln p(x | y); a class of probability zero is -inf, and its features are not consulted."""
     never = np.isneginf(log_class)
     if not never.any():
         return log_class + features

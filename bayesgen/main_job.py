@@ -164,8 +164,7 @@ def worked_example(report: Report) -> None:
     )
     known = [word for word in _words(NEW_SENTENCE) if word in vocabulary]
     urn = "; ".join(
-        f"{label} {' x '.join(_urn_factors(exact, known, vocabulary, k))}"
-        for k, label in enumerate(exact.classes_)
+        f"{label} {' x '.join(_urn_factors(exact, known, vocabulary, k))}" for k, label in enumerate(exact.classes_)
     )
     low, high = (bound[0, 1] for bound in exact.predict_proba_interval(new, prob=0.94, random_state=SEED))
     report.paragraph(
@@ -191,9 +190,7 @@ def worked_example(report: Report) -> None:
 def _word_table(report: Report, vocabulary: list[str], mle: Any, laplace: Any) -> None:
     rows = []
     for j, word in enumerate(vocabulary):
-        probabilities = [
-            _fraction(p) for route in (mle, laplace) for p in np.exp(route.feature_log_prob_[:, j])
-        ]
+        probabilities = [_fraction(p) for route in (mle, laplace) for p in np.exp(route.feature_log_prob_[:, j])]
         rows.append([word, *(f"{n:.0f}" for n in mle.feature_count_[:, j]), *probabilities])
     rows.append(["all words", *(f"{n:.0f}" for n in mle.feature_count_.sum(axis=1)), "1", "1", "1", "1"])
     columns = ["word", "count civil", "count rude", "MLE civil", "MLE rude", "Laplace civil", "Laplace rude"]
@@ -208,9 +205,7 @@ def _score_table(report: Report, models: dict[tuple[str, str], Any], new: np.nda
         rude = estimator.predict_proba(new)[0, 1]
         scores = [*(_fraction(np.exp(j)) for j in joint), *(f"{j / np.log(2):.4f}" for j in joint)]
         rows.append([*name, *scores, _fraction(rude), f"{rude:.4f}", str(estimator.predict(new)[0])])
-    report.table(
-        ["model", "route", "civil", "rude", "log2", "log2", "P(rude)", "", "so"], rows, words=(0, 1, 8)
-    )
+    report.table(["model", "route", "civil", "rude", "log2", "log2", "P(rude)", "", "so"], rows, words=(0, 1, 8))
     scores = ["joint_civil", "joint_rude", "log2_civil", "log2_rude", "p_rude_fraction", "p_rude"]
     report.csv("worked_example_scores.csv", ["model", "route", *scores, "predicted"], rows)
 
@@ -293,8 +288,8 @@ def count_models(report: Report, *, quick: bool) -> None:
         report.paragraph(
             "Is a review good or bad? CountVectorizer is fitted on the training texts, and other words of a "
             "new review are dropped. The data do not name the films: reviews of one film may lie on both "
-            "sides of the split. Naive Bayes takes the words for independent, so the longer a review, the more "
-            "it is too sure of itself; a coin would score a log loss of 0.6931."
+            "sides of the split. Naive Bayes takes the words for independent, so the longer a review, the "
+            "more it is too sure of itself; a coin would score a log loss of 0.6931."
         )
         for source in _sources(quick):
             report.progress.step(f"counting words, {source.what}")
@@ -446,8 +441,7 @@ def gaussian_models(report: Report) -> None:
     report.heading(f"3. {name.capitalize()}, Gaussian discriminant analysis")
     if name == "iris":
         report.paragraph(
-            f"The package palmerpenguins is not installed; {EXTRA} brings it. In its place: scikit-learn's "
-            "iris table."
+            f"The package palmerpenguins is not installed; {EXTRA} brings it. In its place: scikit-learn's iris table."
         )
     # Few rows for a covariance matrix: where the routes part.
     split = _split(data.X, data.y, train_size=60 / len(data.y))
@@ -489,9 +483,7 @@ def iris() -> Measurements:
     from sklearn.datasets import load_iris
 
     data = load_iris()
-    return Measurements(
-        data.data, data.target_names[data.target], data.feature_names, ("versicolor", "virginica")
-    )
+    return Measurements(data.data, data.target_names[data.target], data.feature_names, ("versicolor", "virginica"))
 
 
 def _two_gaussians(report: Report, data: Measurements) -> None:
@@ -585,16 +577,14 @@ def calibration_error(proba: np.ndarray, y: np.ndarray, classes: np.ndarray, n_b
 
 
 COLUMNS = {
-    "log loss": "mean of -ln p(true label | x) over held-out rows; inf if a true label has probability 0 or "
-    "none",
+    "log loss": "mean of -ln p(true label | x) over held-out rows; inf if a true label has probability 0 or none",
     "ECE": "expected calibration error: held-out rows in 10 equal-width bins of the largest probability; "
     "|accuracy - mean probability| of each bin, averaged with the bins' rows as weights",
     "no answer": "held-out rows that every class gives probability 0: left out of ECE; in accuracy, the "
     "most frequent class",
     "evidence": "ln p(training rows, labels) with the parameters integrated out; this and LOO belong to the "
     "posterior, not to a point estimate",
-    "LOO": "exact leave-one-out over training rows: sum of ln p(x, y | the others), and of ln p(y | x, the "
-    "others)",
+    "LOO": "exact leave-one-out over training rows: sum of ln p(x, y | the others), and of ln p(y | x, the others)",
     "MAP": "for counts under the flat prior of these tables, MAP is the MLE",
 }
 

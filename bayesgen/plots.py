@@ -148,8 +148,7 @@ def smoothing_curve(
     alphas = np.asarray(alpha, dtype=float)
     if alphas.size == 0 or alphas[0] <= 0 or np.any(np.diff(alphas) <= 0):
         raise ValueError(
-            "alpha must be positive and increasing; the limit 0 is the maximum likelihood estimate, pass "
-            "mle=."
+            "alpha must be positive and increasing; the limit 0 is the maximum likelihood estimate, pass mle=."
         )
     ax = _current_axes() if ax is None else ax
     marks = {"Jeffreys": 0.5, "Laplace": 1.0} if marks is None else marks

@@ -63,8 +63,9 @@ class Gamma(_Prior):
 
 @dataclass(frozen=True, eq=False)
 class NormalInverseGamma(_Prior):
-    r"""Prior of a normal mean and variance: :math:`\sigma^2 \sim \mathrm{IG}(a, b)`,
-    :math:`\mu \mid \sigma^2 \sim \mathcal N(m, \sigma^2/\kappa)`.
+    r"""Normal-inverse-gamma prior of a mean and variance.
+
+    :math:`\sigma^2 \sim \mathrm{IG}(a, b)`, :math:`\mu \mid \sigma^2 \sim \mathcal N(m, \sigma^2/\kappa)`.
 
     Parameters
     ----------
@@ -104,8 +105,9 @@ class NormalInverseGamma(_Prior):
 
 @dataclass(frozen=True, eq=False)
 class NormalInverseWishart(_Prior):
-    r"""Prior of a mean vector and covariance: :math:`\Sigma \sim \mathrm{IW}(\nu, \Psi)`,
-    :math:`\mu \mid \Sigma \sim \mathcal N(m, \Sigma/\kappa)`.
+    r"""Normal-inverse-Wishart prior of a mean vector and covariance.
+
+    :math:`\Sigma \sim \mathrm{IW}(\nu, \Psi)`, :math:`\mu \mid \Sigma \sim \mathcal N(m, \Sigma/\kappa)`.
 
     Parameters
     ----------
@@ -146,6 +148,5 @@ class NormalInverseWishart(_Prior):
             raise ValueError("scale must be symmetric")
         if scale.any() and np.linalg.eigvalsh(scale).min() <= 0:
             raise ValueError(
-                "scale must be positive definite; its smallest eigenvalue is "
-                f"{np.linalg.eigvalsh(scale).min():.3g}"
+                f"scale must be positive definite; its smallest eigenvalue is {np.linalg.eigvalsh(scale).min():.3g}"
             )

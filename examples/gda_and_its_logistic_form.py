@@ -92,7 +92,7 @@ print(f"probabilities differ by {gap:.1e}")
 
 # %%
 rng = np.random.default_rng(0)
-repeats = 5 if QUICK else 100
+repeats = 5 if QUICK else 40
 learners = {
     "logistic, no penalty": lambda: LogisticRegression(C=np.inf, max_iter=1000),
     "logistic, C = 1": lambda: LogisticRegression(max_iter=1000),
@@ -111,9 +111,7 @@ for s, size in enumerate(sizes):
         for name, make in learners.items():
             p = make().fit(values[train], y[train]).predict_proba(values[test])
             loss[name][s, r] = log_loss(y[test], p, labels=gda.classes_)
-print(
-    f"median log loss on the other rows, {repeats} repeats\n{'rows':<22}" + "".join(f"{n:>8}" for n in sizes)
-)
+print(f"median log loss on the other rows, {repeats} repeats\n{'rows':<22}" + "".join(f"{n:>8}" for n in sizes))
 for name, table in loss.items():
     print(f"{name:<22}" + "".join(f"{m:8.3f}" for m in np.median(table, axis=1)))
 

@@ -380,11 +380,7 @@ class Oracle:
         y = [int(label) for label in y]
         w = [ONE] * len(rows) if w is None else [number(v) for v in w]
         d = len(rows[0]) if d is None else d
-        if (
-            not len(rows) == len(y) == len(w)
-            or any(not 0 <= label < K for label in y)
-            or any(v < 0 for v in w)
-        ):
+        if not len(rows) == len(y) == len(w) or any(not 0 <= label < K for label in y) or any(v < 0 for v in w):
             raise ValueError("rows, labels and weights do not fit together")
         model = self._resolve(rows, y, w, K, d)
         alpha = per_item(class_alpha, K)
@@ -806,9 +802,7 @@ class CategoricalOracle(Oracle):
 
     exact_is_mean = True
 
-    def __init__(
-        self, alpha=1, n_levels=None, handle_unknown="predictive", alpha_levels=None, map_unknown="formula"
-    ):
+    def __init__(self, alpha=1, n_levels=None, handle_unknown="predictive", alpha_levels=None, map_unknown="formula"):
         self.alpha, self.n_levels, self.alpha_levels = alpha, n_levels, alpha_levels
         self.handle_unknown, self.map_unknown = handle_unknown, map_unknown
 
@@ -960,9 +954,7 @@ class PoissonOracle(Oracle):
             "map": lambda a, b, S, n: divide(max(a + S - 1, ZERO), b + n),
             "mean": lambda a, b, S, n: divide(a + S, b + n),
         }[route]
-        return {
-            "rate": [[rule(*self._cell(state, k, j)) for j in range(state["d"])] for k in range(state["K"])]
-        }
+        return {"rate": [[rule(*self._cell(state, k, j)) for j in range(state["d"])] for k in range(state["K"])]}
 
     def _log_prior(self, state, params):
         total = ZERO
@@ -1215,8 +1207,7 @@ class GaussianOracle(Oracle):
             return weights, bias, None
         bias = [bias[k] - HALF * add_up(safe_log(variance[k][j]) for j in range(d)) for k in range(K)]
         quadratic = [
-            [[-1 / (2 * variance[k][i]) if i == j else ZERO for j in range(d)] for i in range(d)]
-            for k in range(K)
+            [[-1 / (2 * variance[k][i]) if i == j else ZERO for j in range(d)] for i in range(d)] for k in range(K)
         ]
         return weights, bias, quadratic
 
@@ -1420,9 +1411,7 @@ class MixedOracle(Oracle):
         return [[row[j] for j in columns] for row in rows]
 
     def _resolve(self, rows, y, w, K, d):
-        return MixedOracle(
-            [(m._resolve(self._take(rows, cols), y, w, K, len(cols)), cols) for m, cols in self.blocks]
-        )
+        return MixedOracle([(m._resolve(self._take(rows, cols), y, w, K, len(cols)), cols) for m, cols in self.blocks])
 
     def _learn(self, rows, y, w, K, d):
         states = [m._learn(self._take(rows, cols), y, w, K, len(cols)) for m, cols in self.blocks]
@@ -1486,9 +1475,7 @@ def dirichlet_evidence(alpha, groups):
     alpha = number(alpha)
     if alpha == INF:
         return -add_up(add_up(g) * ctx.log(len(g)) for g in groups)
-    return add_up(
-        add_up(log_rising(alpha, n) for n in g) - log_rising(len(g) * alpha, add_up(g)) for g in groups
-    )
+    return add_up(add_up(log_rising(alpha, n) for n in g) - log_rising(len(g) * alpha, add_up(g)) for g in groups)
 
 
 def dirichlet_evidence_slope(alpha, groups):

@@ -243,9 +243,7 @@ def test_a_number_is_shown_as_the_fraction_it_is(value: float, text: str) -> Non
     assert main_job._fraction(value) == text
 
 
-def test_the_bar_is_wiped_before_anything_is_printed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_bar_is_wiped_before_anything_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from bayesgen._report import Progress, Report
 
     class Terminal:

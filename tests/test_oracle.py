@@ -140,9 +140,7 @@ def test_loo_entries_of_the_true_class_are_ratios_of_evidences(model, X, x):
 @pytest.mark.parametrize(("model", "X", "x"), MODELS)
 def test_class_prior_can_be_fixed_or_mixed_in(model, X, x):
     fit = model.fit(X, Y5, 2, class_prior=[0.25, 0.75])
-    assert as_float(fit.evidence_parts()[0]) == pytest.approx(
-        3 * math.log(0.25) + 2 * math.log(0.75), rel=1e-15
-    )
+    assert as_float(fit.evidence_parts()[0]) == pytest.approx(3 * math.log(0.25) + 2 * math.log(0.75), rel=1e-15)
     free = model.fit(X, Y5, 2, class_alpha=0)
     np.testing.assert_allclose(as_float(free.class_probabilities("mean")), [0.6, 0.4], rtol=1e-15)
     with pytest.raises(Undefined):
@@ -213,9 +211,7 @@ def test_mle_is_the_maximum_of_the_likelihood(model, X, paths):
     for path in paths:
         if any(index[0] == 2 for _, index in path):
             continue
-        assert all(
-            fit.log_density(phi, nudged(params, path, step), prior=False) < top for step in (1e-4, -1e-4)
-        )
+        assert all(fit.log_density(phi, nudged(params, path, step), prior=False) < top for step in (1e-4, -1e-4))
 
 
 def test_multinomial_and_categorical_modes_are_maxima():
@@ -233,9 +229,7 @@ def test_multinomial_and_categorical_modes_are_maxima():
             assert fit.log_density(phi, {"theta": moved}) < top
 
 
-@pytest.mark.parametrize(
-    ("model", "X", "x"), [p for p, name in zip(MODELS, NAMES, strict=True) if "multi" not in name]
-)
+@pytest.mark.parametrize(("model", "X", "x"), [p for p, name in zip(MODELS, NAMES, strict=True) if "multi" not in name])
 def test_prior_times_likelihood_over_evidence_is_the_posterior(model, X, x):
     """At any point p(x | D) p(theta | D, x) = p(x | theta) p(theta | D)."""
     fit, more = model.fit(X, Y5, 2), model.fit([*X, x], [*Y5, 1], 2)
@@ -288,9 +282,7 @@ def test_poisson_against_negative_binomial():
             expected = st.nbinom(a, b / (b + 1)).logpmf(x)
             np.testing.assert_allclose(as_float(fit.log_likelihood([[x]])[0][k]), expected, **TIGHT)
     rates = as_float(fit.parameters("mean"))["rate"][:, 0]
-    np.testing.assert_allclose(
-        as_float(fit.log_likelihood([[3]], "mean")[0]), st.poisson(rates).logpmf(3), **TIGHT
-    )
+    np.testing.assert_allclose(as_float(fit.log_likelihood([[3]], "mean")[0]), st.poisson(rates).logpmf(3), **TIGHT)
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -300,8 +292,7 @@ def test_gaussian_against_student_t(shared):
     x = np.array(NUMBERS)[:, 0]
     parts = [x[:3], x[3:]]
     Q = [
-        0.5 * np.sum((p - p.mean()) ** 2) + kappa * len(p) / (2 * (kappa + len(p))) * (p.mean() - m) ** 2
-        for p in parts
+        0.5 * np.sum((p - p.mean()) ** 2) + kappa * len(p) / (2 * (kappa + len(p))) * (p.mean() - m) ** 2 for p in parts
     ]
     for k, p in enumerate(parts):
         kp, mp = kappa + len(p), (kappa * m + p.sum()) / (kappa + len(p))
@@ -435,9 +426,7 @@ def test_logistic_form_gives_the_class_probabilities(model, X, new, levels, rout
     form = as_float(fit.logistic(route))
     features = np.array(new, dtype=float)
     if levels is not None:
-        features = np.array(
-            [np.concatenate([np.eye(s)[c] for s, c in zip(levels, row, strict=True)]) for row in new]
-        )
+        features = np.array([np.concatenate([np.eye(s)[c] for s, c in zip(levels, row, strict=True)]) for row in new])
     score = form.bias + features @ form.weights.T
     if form.quadratic is not None:
         score += np.einsum("ni,kij,nj->nk", features, form.quadratic, features)
@@ -630,9 +619,7 @@ def test_gda_loo_is_the_rank_one_downdate(shared):
                 q = (kt / (kt - w[i])) ** 2 * qk / shrink if target == k else q + c * r**2 / shrink
                 kt = kt - w[i] if target == k else kt
             eta = nu - d + 1
-            expected = (
-                scipy.special.gammaln((eta + d) / 2) - scipy.special.gammaln(eta / 2) - d / 2 * np.log(np.pi)
-            )
+            expected = scipy.special.gammaln((eta + d) / 2) - scipy.special.gammaln(eta / 2) - d / 2 * np.log(np.pi)
             expected -= 0.5 * log_det + d / 2 * np.log1p(1 / kt) + (eta + d) / 2 * np.log1p(kt / (kt + 1) * q)
             expected += np.log((a[target] + n[target] - w[i] * (target == k)) / (3 + M - w[i]))
             np.testing.assert_allclose(table[i, target], expected, **TIGHT)
@@ -666,12 +653,8 @@ def test_undefined_parameters_are_nan_and_using_them_is_an_error():
     # A row that no class can generate has no class probabilities.
     sure = BernoulliOracle(1, 1).fit([[1], [1]], [0, 1], 2)
     assert np.isnan(as_float(sure.log_proba([[0]], "mle"))).all()
-    assert np.isnan(
-        as_float(GaussianOracle(0, 1, 0.4, 1).fit([[1]], [0], 1).parameters("mean"))["variance"]
-    ).all()
-    assert np.isnan(
-        as_float(GaussianOracle(0, 1, 2, 1).fit([[1], [1]], [0, 0], 1).parameters("mle"))["variance"]
-    ).all()
+    assert np.isnan(as_float(GaussianOracle(0, 1, 0.4, 1).fit([[1]], [0], 1).parameters("mean"))["variance"]).all()
+    assert np.isnan(as_float(GaussianOracle(0, 1, 2, 1).fit([[1], [1]], [0, 0], 1).parameters("mle"))["variance"]).all()
 
 
 def test_mode_rule():
@@ -734,9 +717,7 @@ def test_defaults_are_equivariant_and_held_fixed_in_loo():
 # ------------------------------------------------------------------------------------------- large numbers
 
 
-@pytest.mark.parametrize(
-    "model", [GaussianOracle(), GaussianOracle(shared=True), GDAOracle(), GDAOracle(shared=False)]
-)
+@pytest.mark.parametrize("model", [GaussianOracle(), GaussianOracle(shared=True), GDAOracle(), GDAOracle(shared=False)])
 def test_a_large_offset_loses_no_digit(model):
     offset = 2.0**40  # about 1e12; the rows below are multiples of 1/8, exact after the shift
     X = np.round(np.array([*POINTS, [2.5, 2]]) * 8) / 8

@@ -44,9 +44,7 @@ def test_the_straight_line_is_where_both_classes_are_equally_probable(ax) -> Non
 
 @pytest.mark.parametrize("swap", [False, True])
 def test_a_line_along_an_axis_can_be_drawn(ax, swap: bool) -> None:
-    X = np.array(
-        [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [4.0, 0.0], [4.0, 1.0], [5.0, 0.0], [5.0, 1.0]]
-    )
+    X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [4.0, 0.0], [4.0, 1.0], [5.0, 0.0], [5.0, 1.0]])
     y = np.repeat([0, 1], 4)
     X = X[:, ::-1] if swap else X
     gda = GaussianDiscriminantAnalysis(inference="mle").fit(X, y)

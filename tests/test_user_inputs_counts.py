@@ -49,9 +49,7 @@ def test_multinomial_smoothing_adds_alpha_times_the_number_of_columns():
 
 
 def test_bernoulli_smoothing_adds_two_alpha_whatever_the_number_of_classes():
-    model = laplace(BernoulliNB, alpha=1).fit(
-        [[1, 0], [1, 1], [0, 1], [0, 0], [1, 1], [1, 0]], [0, 0, 1, 1, 2, 2]
-    )
+    model = laplace(BernoulliNB, alpha=1).fit([[1, 0], [1, 1], [0, 1], [0, 0], [1, 1], [1, 0]], [0, 0, 1, 1, 2, 2])
     close(np.exp(model.feature_log_prob_), [[3 / 4, 1 / 2], [1 / 4, 1 / 2], [3 / 4, 1 / 2]])
     close(model.predict_proba([[1, 1]]), [[3 / 7, 1 / 7, 3 / 7]])
     # presence and absence are the two cells of one Beta: the probabilities of all four rows sum to one
@@ -88,16 +86,12 @@ def test_the_full_predictive_is_not_the_plug_in():
     rows, labels, new = [[3, 1], [1, 3]], [0, 1], [[2, 0]]
     plug_in = laplace(MultinomialNB, alpha=1).fit(rows, labels)
     close(plug_in.predict_proba(new), [[0.8, 0.2]])
-    full = MultinomialNB(alpha=1, class_alpha=0).fit(
-        rows, labels
-    )  # a Polya urn: (4/6)(5/7) against (2/6)(3/7)
+    full = MultinomialNB(alpha=1, class_alpha=0).fit(rows, labels)  # a Polya urn: (4/6)(5/7) against (2/6)(3/7)
     close(full.predict_proba(new), [[10 / 13, 3 / 13]])
 
 
 def test_fractional_counts_are_neither_rounded_nor_truncated():
-    model = laplace(MultinomialNB, alpha=1).fit(
-        [[0.5, 0.0, 0.25], [0.25, 0.5, 0.0], [0.0, 0.75, 0.75]], [0, 0, 1]
-    )
+    model = laplace(MultinomialNB, alpha=1).fit([[0.5, 0.0, 0.25], [0.25, 0.5, 0.0], [0.0, 0.75, 0.75]], [0, 0, 1])
     theta = [[1.75 / 4.5, 1.5 / 4.5, 1.25 / 4.5], [1 / 4.5, 1.75 / 4.5, 1.75 / 4.5]]
     close(np.exp(model.feature_log_prob_), theta)
     close(model.predict_proba([[0.5, 0.25, 0.25]]), [[0.7006299332359973, 0.29937006676400263]])
@@ -237,9 +231,7 @@ def test_a_missing_level_is_left_out_of_the_counts_of_its_column():
 
 
 def test_a_missing_level_may_be_an_error_that_names_the_column():
-    rows = pd.DataFrame(
-        {"grade": np.array(["a", "b", None, "b"], dtype=object), "house": ["s", "s", "t", "t"]}
-    )
+    rows = pd.DataFrame({"grade": np.array(["a", "b", None, "b"], dtype=object), "house": ["s", "s", "t", "t"]})
     with pytest.raises(ValueError, match=mentions("grade", "missing|None|NaN")):
         laplace(CategoricalNB, missing="error").fit(rows, [0, 0, 1, 1])
 
@@ -331,9 +323,7 @@ def test_a_level_that_arrives_late_counts_for_every_class(order):
 
 
 def test_log_probabilities_are_normalised_and_the_joint_is_another_function():
-    model = laplace(BernoulliNB, alpha=1).fit(
-        [[1, 0, 1], [0, 1, 1], [1, 1, 0], [0, 0, 1]], ["n", "n", "y", "y"]
-    )
+    model = laplace(BernoulliNB, alpha=1).fit([[1, 0, 1], [0, 1, 1], [1, 1, 0], [0, 0, 1]], ["n", "n", "y", "y"])
     new = [[1, 1, 1], [0, 0, 0]]
     close(model.predict_log_proba(new), np.log([[0.6, 0.4], [1 / 3, 2 / 3]]))
     joint = [[-2.367123614131617, -2.772588722239781], [-3.4657359027997265, -2.772588722239781]]

@@ -82,11 +82,7 @@ def data(draw, n=60, d=4, n_classes=3, seed=0):
 def same(a, b):
     """Whether two values are equal bit for bit, whatever they are made of."""
     if isinstance(a, np.ndarray) and a.dtype != object:
-        return (
-            isinstance(b, np.ndarray)
-            and a.dtype == b.dtype
-            and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
-        )
+        return isinstance(b, np.ndarray) and a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
     if isinstance(a, dict):
         return isinstance(b, dict) and a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
     if isinstance(a, (list, tuple, np.ndarray)):
@@ -334,21 +330,9 @@ def test_exact_zeros_pass_the_callers_nan_detector():
         warnings.simplefilter("error")
         model = MultinomialNB(inference="mle").fit([[2, 0], [1, 0], [0, 3]], [0, 0, 1])
         posterior = model.predict_proba([[1, 0], [0, 1]])
-        other = (
-            BernoulliNB(inference="mle")
-            .fit([[1, 0], [1, 0], [0, 1]], [0, 0, 1])
-            .predict_proba([[1, 0], [0, 1]])
-        )
-        rates = (
-            PoissonNB(inference="mle")
-            .fit([[2, 0], [1, 0], [0, 3]], [0, 0, 1])
-            .predict_proba([[1, 0], [0, 1]])
-        )
-        levels = (
-            CategoricalNB(inference="mle")
-            .fit([[1, 0], [1, 0], [0, 1]], [0, 0, 1])
-            .predict_proba([[1, 0], [0, 1]])
-        )
+        other = BernoulliNB(inference="mle").fit([[1, 0], [1, 0], [0, 1]], [0, 0, 1]).predict_proba([[1, 0], [0, 1]])
+        rates = PoissonNB(inference="mle").fit([[2, 0], [1, 0], [0, 3]], [0, 0, 1]).predict_proba([[1, 0], [0, 1]])
+        levels = CategoricalNB(inference="mle").fit([[1, 0], [1, 0], [0, 1]], [0, 0, 1]).predict_proba([[1, 0], [0, 1]])
     for probabilities in (posterior, other, rates, levels):
         assert_array_equal(probabilities, [[1, 0], [0, 1]])
 

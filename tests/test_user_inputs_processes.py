@@ -297,9 +297,7 @@ def test_cross_validation_in_worker_processes_gives_the_same_scores():
         for name, (model, rows, labels) in tasks.items():
             model.fit(rows, labels)  # so that this process has its threads running before workers start
             one, two = (
-                cross_val_score(
-                    model, rows, labels, cv=2, n_jobs=n_jobs, scoring="neg_log_loss", error_score="raise"
-                )
+                cross_val_score(model, rows, labels, cv=2, n_jobs=n_jobs, scoring="neg_log_loss", error_score="raise")
                 for n_jobs in (1, 2)
             )
             assert_allclose(two, one, rtol=1e-12, err_msg=name)

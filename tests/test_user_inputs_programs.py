@@ -69,9 +69,7 @@ def test_the_log_density_of_a_program_is_the_prior_plus_every_row():
     model = MultinomialNB(multinomial_coefficient=True).fit(WORDS, LABELS)
     values = {"class_prob": jnp.array(CLASS_PROB), "feature_prob": jnp.array(THETA)}
     total, _ = log_density(model.model, (WORDS, LABELS), {}, values)
-    flat_priors = np.log(1) + 2 * np.log(
-        2
-    )  # Dirichlet(1) over two classes; twice Dirichlet(1) over three words
+    flat_priors = np.log(1) + 2 * np.log(2)  # Dirichlet(1) over two classes; twice Dirichlet(1) over three words
     rows = -2.184802057337662 - 1.203972804325936 - 2.6719111544863368
     assert_allclose(total, flat_priors + rows, rtol=1e-12)
 
@@ -116,15 +114,11 @@ def test_probabilities_of_exactly_zero_and_one_score_without_nan_in_the_program(
 def test_a_missing_cell_leaves_the_log_density_and_its_gradient_finite():
     rows, labels = np.array([[1.0], [np.nan], [3.0]]), [0, 0, 0]
     # at variance 1 this prior is Normal(0, 10) for the mean
-    model = GaussianNB(prior=NormalInverseGamma(mean=0.0, mean_precision=0.01, shape=1.5, scale=0.5)).fit(
-        rows, labels
-    )
+    model = GaussianNB(prior=NormalInverseGamma(mean=0.0, mean_precision=0.01, shape=1.5, scale=0.5)).fit(rows, labels)
 
     def density(mu):
         values = {"class_prob": jnp.ones(1), "mean": mu[None, None], "variance": jnp.ones((1, 1))}
-        return log_density(model.model, (rows, labels), {}, values)[0] - stats.invgamma(
-            1.5, scale=0.5
-        ).logpdf(1.0)
+        return log_density(model.model, (rows, labels), {}, values)[0] - stats.invgamma(1.5, scale=0.5).logpdf(1.0)
 
     value, gradient = jax.jit(jax.value_and_grad(density))(jnp.asarray(0.5))
     assert_allclose(value, -8.310650692608064, rtol=1e-6)

@@ -56,9 +56,7 @@ def close(actual, desired, rtol=1e-10):
 
 
 def test_text_labels_are_sorted_and_predicted_in_full_length():
-    model = laplace(MultinomialNB, alpha=1).fit(
-        [[3, 0], [2, 1], [0, 4], [1, 5]], ["spam", "spam", "ham", "ham"]
-    )
+    model = laplace(MultinomialNB, alpha=1).fit([[3, 0], [2, 1], [0, 4], [1, 5]], ["spam", "spam", "ham", "ham"])
     assert_array_equal(model.classes_, ["ham", "spam"])
     close(np.exp(model.feature_log_prob_), [[1 / 6, 5 / 6], [3 / 4, 1 / 4]])
     posterior = [[0.0005416292886037812, 0.9994583707113962], [0.9975758905858764, 0.0024241094141236796]]
@@ -315,9 +313,7 @@ def test_a_negative_weight_is_refused(make):
 
 def test_a_weight_is_a_number_of_repetitions():
     repeated = laplace(MultinomialNB, alpha=1).fit([[2, 1]] * 3 + [[0, 3]] + [[1, 1]] * 2, [0, 0, 0, 1, 1, 1])
-    weighted = laplace(MultinomialNB, alpha=1).fit(
-        [[2, 1], [0, 3], [1, 1]], [0, 1, 1], sample_weight=[3, 1, 2]
-    )
+    weighted = laplace(MultinomialNB, alpha=1).fit([[2, 1], [0, 3], [1, 1]], [0, 1, 1], sample_weight=[3, 1, 2])
     for model in (repeated, weighted):
         close(np.exp(model.class_log_prior_), [0.5, 0.5])
         close(np.exp(model.feature_log_prob_), [[7 / 11, 4 / 11], [3 / 9, 6 / 9]])

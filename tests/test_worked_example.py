@@ -102,9 +102,7 @@ WITHOUT_I = Vocabulary(
     answers={
         "mle": Answer(("1/144", "0"), (-7.169925001442312, -math.inf), "0", CIVIL),
         "laplace": Answer(("3/676", "1/441"), (-7.815916935561028, -8.784634845557521), "676/1999", CIVIL),
-        "jeffreys": Answer(
-            ("15/2888", "3/1568"), (-7.588964431278653, -9.029747343394051), "361/1341", CIVIL
-        ),
+        "jeffreys": Answer(("15/2888", "3/1568"), (-7.588964431278653, -9.029747343394051), "361/1341", CIVIL),
         "exact": Answer(("1/234", "1/462"), (-7.870364719583405, -8.851749041416058), "39/116", CIVIL),
         "capped": Answer(("1/288", "1/441"), (-8.169925001442312, -8.784634845557521), "32/81", CIVIL),
         "bernoulli_mle": Answer(("1/2048", "0"), (-11.0, -math.inf), "0", CIVIL),
@@ -151,18 +149,10 @@ WITH_I = Vocabulary(
     urn=("1/14 2/29 1/10", "1/22 1/23 1/12"),
     answers={
         "mle": Answer(("1/2197", "0"), (-11.101319154423276, -math.inf), "0", CIVIL),
-        "laplace": Answer(
-            ("3/10976", "1/10648"), (-11.837102265451657, -13.378294855911891), "1372/5365", CIVIL
-        ),
-        "jeffreys": Answer(
-            ("45/137842", "3/48778"), (-11.580802917524576, -13.98898048466156), "68921/434756", CIVIL
-        ),
-        "exact": Answer(
-            ("1/4060", "1/12144"), (-11.987264012072538, -13.567956075415466), "1015/4051", CIVIL
-        ),
-        "capped": Answer(
-            ("1/4394", "1/10648"), (-12.101319154423276, -13.378294855911891), "2197/7521", CIVIL
-        ),
+        "laplace": Answer(("3/10976", "1/10648"), (-11.837102265451657, -13.378294855911891), "1372/5365", CIVIL),
+        "jeffreys": Answer(("45/137842", "3/48778"), (-11.580802917524576, -13.98898048466156), "68921/434756", CIVIL),
+        "exact": Answer(("1/4060", "1/12144"), (-11.987264012072538, -13.567956075415466), "1015/4051", CIVIL),
+        "capped": Answer(("1/4394", "1/10648"), (-12.101319154423276, -13.378294855911891), "2197/7521", CIVIL),
         "bernoulli_mle": Answer(("1/4096", "0"), (-12.0, -math.inf), "0", CIVIL),
         "bernoulli_laplace": Answer(
             ("81/1048576", "729/16777216"), (-13.660149997115376, -14.490224995673064), "9/25", CIVIL
@@ -226,12 +216,8 @@ def check_answer(estimator: Any, new: Any, answer: Answer) -> None:
 def test_words_are_counted_by_class(vocabulary: Vocabulary) -> None:
     estimator = fitted("laplace", vocabulary)
     np.testing.assert_array_equal(estimator.feature_count_, vocabulary.count)
-    np.testing.assert_array_equal(
-        fitted("bernoulli_laplace", vocabulary).feature_count_, vocabulary.sentences_with
-    )
-    np.testing.assert_array_equal(
-        fitted("capped", vocabulary).feature_count_.sum(axis=1), vocabulary.capped_total
-    )
+    np.testing.assert_array_equal(fitted("bernoulli_laplace", vocabulary).feature_count_, vocabulary.sentences_with)
+    np.testing.assert_array_equal(fitted("capped", vocabulary).feature_count_.sum(axis=1), vocabulary.capped_total)
     np.testing.assert_array_equal(estimator.class_count_, [2.0, 2.0])
 
 
@@ -268,9 +254,7 @@ def test_other_ways_lead_to_the_same_scores(name: str, vocabulary: Vocabulary) -
         orders = math.factorial(len(answer.joint) if vocabulary is WITHOUT_I else 3)
         joint = np.exp(estimator.predict_joint_log_proba(new)[0]) / orders
         np.testing.assert_allclose(joint, values(" ".join(answer.joint)), rtol=RTOL)
-        np.testing.assert_allclose(
-            estimator.predict_proba(new)[0, RUDE], float(Fraction(answer.p_rude)), rtol=RTOL
-        )
+        np.testing.assert_allclose(estimator.predict_proba(new)[0, RUDE], float(Fraction(answer.p_rude)), rtol=RTOL)
     else:
         check_answer(estimator, new, vocabulary.answers[same_as])
 
@@ -482,8 +466,6 @@ NEW_DAY = np.array([["sunny", "cool", "high", "yes"]])
 def test_weather_table(estimator: Any, no: str, yes: str, p_yes: float) -> None:
     """Fourteen days of outlook, temperature, humidity and wind, smoothed by one day, classes included."""
     estimator.fit(WEATHER, PLAY)
-    np.testing.assert_allclose(
-        np.exp(estimator.predict_joint_log_proba(NEW_DAY)[0]), values(f"{no} {yes}"), rtol=RTOL
-    )
+    np.testing.assert_allclose(np.exp(estimator.predict_joint_log_proba(NEW_DAY)[0]), values(f"{no} {yes}"), rtol=RTOL)
     np.testing.assert_allclose(estimator.predict_proba(NEW_DAY)[0, 1], p_yes, rtol=RTOL)
     assert estimator.predict(NEW_DAY).tolist() == ["no"]

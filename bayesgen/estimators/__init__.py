@@ -1,8 +1,11 @@
 """scikit-learn estimators: input checks and attributes around the closed forms."""
 
-from bayesgen.estimators.discrete import BernoulliNB, CategoricalNB, MultinomialNB, PoissonNB
+from bayesgen.estimators.categorical import CategoricalNB
 from bayesgen.estimators.gaussian import GaussianDiscriminantAnalysis, GaussianNB
-from bayesgen.estimators.mixed import GenerativeClassifier, MixedNB
+from bayesgen.estimators.general import GenerativeClassifier
+from bayesgen.estimators.mixed import MixedNB
+from bayesgen.estimators.poisson import PoissonNB
+from bayesgen.estimators.words import BernoulliNB, MultinomialNB
 
 __all__ = [
     "BernoulliNB",

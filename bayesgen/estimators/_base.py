@@ -7,91 +7,25 @@ prediction only reads it.
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import NotFittedError
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_consistent_length
 
-from bayesgen._kernels import row_blocks
-from bayesgen._math import logsumexp, safe_log
 from bayesgen.class_prior import ClassPrior
 from bayesgen.estimators import _input
-from bayesgen.exceptions import UndefinedNumberError, ZeroProbabilityWarning
-from bayesgen.families.base import Family, Labels, class_count
-from bayesgen.fit import ROUTES, FeatureFit, Fit, LooResult
+from bayesgen.estimators._prediction import Prediction
+from bayesgen.estimators._program import Program
+from bayesgen.estimators._shell import Learned, Shell
+from bayesgen.families.base import Labels, class_count
+from bayesgen.fit import Fit
 from bayesgen.statistics import Columns, Statistics
 
-INTERVAL_CELLS = 1 << 24  # numbers held at once for quantiles over draws
 
-
-@dataclass(frozen=True, eq=False)
-class Learned:
-    """What an estimator has learned: the columns it saw, and the fit."""
-
-    columns: Columns
-    fit: Fit
-
-
-class GenerativeBase(ClassifierMixin, BaseEstimator):
-    """Base of all estimators; see `bayesgen.estimators`.
-
-    Subclasses say how X becomes data of a family (`_read`, `_encode`), which family it is (`_stated`), and
-    which attributes the parameters have.
-    """
-
-    _routes: ClassVar[tuple[str, ...]] = tuple(r for r in ROUTES if r != "unbiased")
-
-    inference: str
-    class_alpha: Any
-    class_prior: Any
-    fit_prior: bool
-    random_state: Any
-
-    # ------------------------------------------------------------------ hooks for subclasses
-
-    def _read(self, X: Any, columns: Columns | None) -> tuple[Any, Any]:
-        """Checked X, and the stand-in holding `n_features_in_` and names; columns are None at fit."""
-        return _input.check_numeric(self, X, columns)
-
-    def _columns(self, X: Any, holder: Any, known: Columns | None, weights: Any = None) -> Columns:
-        """The columns of a training set with row weights, extending those already known."""
-        if known is not None:
-            return known
-        return Columns(holder.n_features_in_, getattr(holder, "feature_names_in_", None))
-
-    def _encode(self, X: Any, columns: Columns, fitting: bool = False) -> Any:
-        """Checked X in the family's form."""
-        raise NotImplementedError
-
-    def _stated(self, columns: Columns, n_classes: int) -> Family:
-        """The family with the prior as stated and its shapes."""
-        raise NotImplementedError
-
-    def _adapt(self, stats: Any, old: Columns, new: Columns) -> Any:
-        """Statistics over old columns as statistics over new ones."""
-        return stats
-
-    def _stats(self, stated: Any, x: Any, labels: Labels, columns: Columns) -> Any:
-        """Statistics of encoded rows."""
-        return stated.stats(x, labels)
-
-    def _features(self, stated: Any, stats: Any) -> Any:
-        """The feature part of a fit."""
-        return FeatureFit(stated, stats, self.inference)
-
-    def _check_params(self) -> None:
-        if self.inference not in self._routes:
-            hint = ""
-            if self.inference == "unbiased":
-                hint = "; 'unbiased' is for the Gaussian estimators"
-            raise ValueError(f"inference must be one of {list(self._routes)}; got {self.inference!r}{hint}")
-        alpha = np.asarray(self.class_alpha)
-        if alpha.dtype.kind not in "iuf" or not np.all(np.isfinite(alpha)) or not np.all(alpha >= 0):
-            raise ValueError(f"class_alpha must be non-negative; got {self.class_alpha!r}")
+class GenerativeBase(Prediction, Program, ClassifierMixin, Shell):
+    """Base of all estimators: learning, merging, forgetting, and what was learned."""
 
     # ------------------------------------------------------------------ learning
 
@@ -101,7 +35,7 @@ class GenerativeBase(ClassifierMixin, BaseEstimator):
     def _class_prior_value(self, n_classes: int) -> ClassPrior:
         given, name = self._given_class_prior()
         if given is not None:
-            fixed = _input.check_class_prior(given, n_classes, name)
+            fixed: Any = _input.check_class_prior(given, n_classes, name)
         else:
             fixed = None if self.fit_prior else np.full(n_classes, 1.0 / n_classes)
         return ClassPrior(self.class_alpha, fixed, n_classes)
@@ -112,12 +46,10 @@ class GenerativeBase(ClassifierMixin, BaseEstimator):
         blocks = None if columns.blocks is None else [b[2].names for b in columns.blocks]
         class_prior = self._class_prior_value(len(classes))
         features = self._features(stated, stats)
-        return Learned(
-            columns, Fit(class_prior, count, self.inference, features, classes, columns.names, blocks)
-        )
+        return Learned(columns, Fit(class_prior, count, self.inference, features, classes, columns.names, blocks))
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any, before: Learned | None) -> tuple[Learned, Any]:
-        """What is learned from a training set on top of what was learned before, and the stand-in."""
+    def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any, before: Learned | None) -> Learned:
+        """See `Shell._learn`."""
         self._check_params()
         known = None if before is None else before.columns
         X, holder = self._read(X, known)
@@ -137,7 +69,7 @@ class GenerativeBase(ClassifierMixin, BaseEstimator):
             old = self._adapt(before.fit.features.stats, before.columns, columns)
             stats = stated.merge(old, stats)
             count = before.fit.count + count
-        return self._make(classes, count, stats, columns), holder
+        return self._make(classes, count, stats, columns)
 
     def _commit(self, learned: Learned) -> Self:
         self._learned = learned
@@ -171,7 +103,7 @@ class GenerativeBase(ClassifierMixin, BaseEstimator):
         UndefinedNumberError
             If the route's parameters do not exist (such as a singular maximum-likelihood covariance).
         """
-        learned, _ = self._learn(X, y, sample_weight, None, None)
+        learned = self._learn(X, y, sample_weight, None, None)
         learned.fit.check_predictive()
         return self._commit(learned)
 
@@ -199,7 +131,7 @@ class GenerativeBase(ClassifierMixin, BaseEstimator):
                     f"{before.fit.classes.tolist()}"
                 )
         known = given if before is None else before.fit.classes
-        learned, _ = self._learn(X, y, sample_weight, known, before)
+        learned = self._learn(X, y, sample_weight, known, before)
         return self._commit(learned)
 
     def merge(self, other: GenerativeBase | Statistics) -> Self:
@@ -282,27 +214,6 @@ class GenerativeBase(ClassifierMixin, BaseEstimator):
 
     # ------------------------------------------------------------------ what was learned
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_learned")
-
-    def _state(self) -> Learned:
-        learned = self.__dict__.get("_learned")
-        if learned is None:
-            raise NotFittedError(
-                f"This {type(self).__name__} instance is not fitted yet. Call 'fit' with appropriate arguments "
-                "before using this estimator."
-            )
-        return learned
-
-    @property
-    def _fit_value(self) -> Fit:
-        return self._state().fit
-
-    @property
-    def classes_(self) -> np.ndarray:
-        """Class labels, sorted, (n_classes,)."""
-        return self._fit_value.classes
-
     @property
     def class_count_(self) -> np.ndarray:
         """Weight of the rows of each class, (n_classes,)."""
@@ -351,330 +262,17 @@ class GenerativeBase(ClassifierMixin, BaseEstimator):
 
     @property
     def log_evidence_parts_(self) -> dict[str, float]:
-        """ln p(y) and ln p(X | y), exact, as ``{"y": ..., "x_given_y": ...}``, in nats."""
+        """Ln p(y) and ln p(X | y), exact, as ``{"y": ..., "x_given_y": ...}``, in nats."""
         return self._fit_value.log_evidence_parts()
 
     @property
     def log_evidence_(self) -> float:
-        """ln p(X, y): exact log evidence of the labelled rows under the prior, in nats.
+        """Ln p(X, y): exact log evidence of the labelled rows under the prior, in nats.
 
         With data-scaled default priors of the Gaussian models the data are used twice; state the prior to
         compare models by it.
         """
         return sum(self.log_evidence_parts_.values())
-
-    # ------------------------------------------------------------------ prediction
-
-    def _rows(self, X: Any) -> Any:
-        columns = self._state().columns
-        X, _ = self._read(X, columns)
-        return self._encode(X, columns)
-
-    def _log_class(self, class_prior: Any) -> np.ndarray | None:
-        if class_prior is None:
-            return None
-        return safe_log(_input.check_class_prior(class_prior, len(self.classes_)))
-
-    def predict_joint_log_proba(self, X: Any) -> np.ndarray:
-        """ln p(x, y) of each row and class, (n_samples, n_classes), by the estimator's route."""
-        fit = self._fit_value
-        return fit.log_joint(self._rows(X))
-
-    def predict_log_proba(self, X: Any, class_prior: Any = None) -> np.ndarray:
-        """ln p(y | x), (n_samples, n_classes); see `predict_proba`."""
-        fit = self._fit_value
-        return normalise(fit.log_joint(self._rows(X), self._log_class(class_prior)))
-
-    def predict_proba(self, X: Any, class_prior: Any = None) -> np.ndarray:
-        """p(y | x) of each row and class.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame, (n_samples, n_features)
-        class_prior : array (n_classes,), optional
-            Class probabilities to use in place of the learned ones (prior shift without refitting).
-
-        Returns
-        -------
-        ndarray (n_samples, n_classes)
-            With ``inference="exact"``, p(x, y) has its parameters integrated out. A row that no class can
-            generate has NaN, with a `ZeroProbabilityWarning`.
-        """
-        return np.exp(self.predict_log_proba(X, class_prior))
-
-    def predict(self, X: Any, class_prior: Any = None) -> np.ndarray:
-        """The most probable class of each row, (n_samples,); ties go to the first class."""
-        fit = self._fit_value
-        log_class = self._log_class(class_prior)
-        joint = fit.log_joint(self._rows(X), log_class)
-        codes = joint.argmax(axis=1)
-        impossible = warn_impossible(joint)
-        codes[impossible] = (fit.log_class if log_class is None else log_class).argmax()
-        return fit.classes[codes]
-
-    def score_samples(self, X: Any) -> np.ndarray:
-        """ln p(x) of each row, (n_samples,): low values are rows unlike the training set."""
-        return logsumexp(self.predict_joint_log_proba(X))
-
-    def sample_proba(self, X: Any, n_draws: int = 1000, random_state: Any = None) -> np.ndarray:
-        """p(y | x, parameters) for draws of the parameters from their posterior.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame, (n_samples, n_features)
-        n_draws : int
-        random_state : int, Generator, RandomState or None
-            None: the estimator's own.
-
-        Returns
-        -------
-        ndarray (n_draws, n_samples, n_classes)
-            Its mean over draws is not ``predict_proba``, which averages the joint p(x, y) first.
-        """
-        fit = self._fit_value
-        pieces = fit.draw_log_joint(self._rows(X), n_draws, self._seed(random_state))
-        return np.concatenate([np.exp(normalise(p)) for p in pieces])
-
-    def predict_proba_interval(
-        self, X: Any, prob: float = 0.94, n_draws: int = 1000, random_state: Any = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Equal-tailed interval of p(y | x, parameters) under the posterior of the parameters.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame, (n_samples, n_features)
-        prob : float
-            Posterior probability of the interval.
-        n_draws : int
-            Independent posterior draws. The ends are sample quantiles: at 1000 draws and 94 %, each has a
-            Monte Carlo standard error of about 0.0054 in its tail probability (0.03).
-        random_state : int, Generator, RandomState or None
-
-        Returns
-        -------
-        lower, upper : ndarray (n_samples, n_classes)
-        """
-        if not 0 < prob < 1:
-            raise ValueError(f"prob must be between 0 and 1; got {prob!r}")
-        fit = self._fit_value
-        x = self._rows(X)
-        n = x[0].shape[0] if isinstance(x, tuple) else x.shape[0]
-        seed = _input_seed(self._seed(random_state))
-        shape = (n, len(fit.classes))
-        lower, upper = np.empty(shape), np.empty(shape)
-        for block in row_blocks(n, n_draws * shape[1], INTERVAL_CELLS):
-            part = tuple(p[block] for p in x) if isinstance(x, tuple) else x[block]
-            draws = fit.draw_log_joint(part, n_draws, np.random.default_rng(seed))
-            prob_draws = np.concatenate([np.exp(normalise(p)) for p in draws])
-            lower[block], upper[block] = np.quantile(prob_draws, [(1 - prob) / 2, (1 + prob) / 2], axis=0)
-        return lower, upper
-
-    def loo(self, X: Any, y: Any, sample_weight: Any = None) -> LooResult:
-        """Exact leave-one-out under the full conjugate posterior, at the cost of one prediction.
-
-        Parameters
-        ----------
-        X, y, sample_weight : see `fit`
-            Rows that were learned (all of them, or some).
-
-        Returns
-        -------
-        LooResult
-            ``elpd_joint``, ``elpd_conditional`` and their parts. The prior is held at its values from the full
-            fit.
-        """
-        learned = self._state()
-        fit = learned.fit
-        x = self._rows(X)
-        y = _input.check_labels(y)
-        check_consistent_length(X, y)
-        w = _input.check_weights(sample_weight, y)
-        labels = Labels(_input.encode_labels(y, fit.classes), w)
-        if (class_count(labels, len(fit.classes)) > fit.count * (1 + 1e-9)).any():
-            raise ValueError("loo is for rows that were learned: there are more rows in a class than at fit")
-        out = fit.loo(x, labels)
-        gone = int(np.isnan(out.joint).sum())
-        if gone:
-            warnings.warn(
-                f"{gone} of {len(y)} rows have no leave-one-out density (the posterior without them is improper, or "
-                "no class can generate them): NaN",
-                ZeroProbabilityWarning,
-                stacklevel=2,
-            )
-        return out
-
-    def _seed(self, random_state: Any) -> Any:
-        return self.random_state if random_state is None else random_state
-
-    # ------------------------------------------------------------------ the program
-
-    def _program_data(self, X: Any, columns: Columns) -> Any:
-        """X as arrays for the NumPyro program."""
-        import jax.numpy as jnp
-
-        from bayesgen.families.base import dense
-
-        x = self._encode(self._read(X, columns)[0], columns)
-        return tuple(jnp.asarray(dense(p)) for p in x) if isinstance(x, tuple) else jnp.asarray(dense(x))
-
-    def model(self, X: Any = None, y: Any = None, n_rows: int | None = None, lengths: Any = None) -> Any:
-        """The generative program of this estimator, for NumPyro's handlers and inference.
-
-        Sites: ``class_prob``, the parameters, and in the plate ``row`` the labels ``y`` and the rows ``x``.
-
-        Parameters
-        ----------
-        X : array or data frame, or None to draw rows
-        y : labels as in `fit`, or None to draw them
-        n_rows : int, optional
-            Number of rows to draw when neither X nor y says it (default 1).
-        lengths : int or array (n_rows,), optional
-            Lengths of the documents to draw; default: the mean length seen.
-
-        Returns
-        -------
-        x, y : the data in the family's form, and class codes.
-
-        Notes
-        -----
-        It runs at the caller's precision: ``with jax.enable_x64(True)`` gives the library's own. Hyperparameters
-        are those of the fit; an estimator that is not fitted takes them from X and y.
-        """
-        import jax
-
-        if "_learned" in self.__dict__:
-            learned = self._state()
-        elif X is not None and y is not None:
-            learned, _ = self._learn(X, y, None, None, None)
-        else:
-            learned = self._state()
-        fit = learned.fit
-        x = X
-        if X is not None and not isinstance(X, jax.core.Tracer):
-            x = self._program_data(X, learned.columns)
-        if y is not None and not isinstance(y, jax.core.Tracer):
-            y = _input.encode_labels(_input.plain_labels(y), fit.classes)
-        if n_rows is None:
-            shown = y if x is None else (x[0] if isinstance(x, tuple) else x)
-            n_rows = 1 if shown is None else shown.shape[0]
-        if x is None:
-            lengths = self._lengths(lengths, n_rows, fit)
-        from bayesgen.joint import program
-
-        return program(fit.class_prior, fit.features.prior, x, y, n_rows, lengths)
-
-    def _lengths(self, lengths: Any, n_rows: int, fit: Fit) -> Any:
-        """Lengths of documents to draw; None for models without."""
-        return None
-
-    # ------------------------------------------------------------------ simulation, logistic form
-
-    def sample(self, n_samples: int = 1, random_state: Any = None, lengths: Any = None) -> tuple[Any, np.ndarray]:
-        """Independent rows from the route's p(x, y); with ``"exact"``, the posterior predictive.
-
-        Parameters
-        ----------
-        n_samples : int
-        random_state : int, Generator, RandomState or None
-        lengths : int or array (n_samples,), optional
-            Lengths of documents (multinomial model); default: the mean length seen.
-
-        Returns
-        -------
-        X : array (n_samples, n_features)
-        y : array (n_samples,)
-        """
-        if n_samples < 1:
-            raise ValueError(f"n_samples must be at least 1; got {n_samples!r}")
-        learned = self._state()
-        fit = learned.fit
-        lengths = self._lengths(lengths, n_samples, fit)
-        x, codes = fit.sample(n_samples, self._seed(random_state), lengths)
-        return self._decode(x, learned.columns), fit.classes[codes]
-
-    def _decode(self, x: Any, columns: Columns) -> Any:
-        """Rows of the family in the form of X."""
-        return x
-
-    def _logistic_encoder(self) -> Any:
-        """What X must pass through before the linear score, or None; raises where the route is not linear."""
-        raise NotImplementedError
-
-    def _linear(self) -> tuple[np.ndarray, np.ndarray, Any]:
-        """Weights and intercepts in scikit-learn's shapes (two classes: one difference), and the encoder."""
-        fit = self._fit_value
-        fit.check_predictive()
-        if len(fit.classes) < 2:
-            raise ValueError("the logistic form needs at least two classes; the model has one")
-        weights, intercepts = fit.features.stated.logistic(fit.features.params)
-        encoder = self._logistic_encoder()
-        intercepts = fit.log_class + intercepts
-        if not (np.isfinite(weights).all() and np.isfinite(intercepts).all()):
-            raise UndefinedNumberError(
-                "a probability is zero, so a weight of the logistic form would be infinite; smooth first "
-                "(inference='mean' with alpha > 0)"
-            )
-        if len(fit.classes) == 2:
-            return weights[1:] - weights[:1], intercepts[1:] - intercepts[:1], encoder
-        return np.ascontiguousarray(weights), intercepts, encoder
-
-    def _linear_attribute(self, part: int) -> np.ndarray:
-        self._state()
-        try:
-            return self._linear()[part]
-        except ValueError as error:
-            raise UndefinedNumberError(str(error)) from None
-
-    @property
-    def coef_(self) -> np.ndarray:
-        """Weights of the logistic form; see `to_logistic`. Not there where the log odds are not linear."""
-        return self._linear_attribute(0)
-
-    @property
-    def intercept_(self) -> np.ndarray:
-        """Intercepts of the logistic form; see `coef_`."""
-        return self._linear_attribute(1)
-
-    def to_logistic(self) -> Any:
-        r"""The model's logistic form: p(y | x) as softmax of linear scores of x.
-
-        Returns
-        -------
-        sklearn.linear_model.LogisticRegression
-            Fitted: its ``predict_proba`` equals this estimator's. Where X must be encoded first (levels, a
-            threshold), a fitted ``Pipeline(encoder, LogisticRegression)``. Two classes: the difference of the
-            scores; more: the scores :math:`b_k + w_k^\top x` themselves, uncentred.
-
-        Raises
-        ------
-        ValueError
-            If the route's log odds are not linear in x.
-        UndefinedNumberError
-            If a probability is zero, so that a weight would be infinite.
-
-        References
-        ----------
-        Bishop 2006, section 4.2; Efron 1975.
-        """
-        from sklearn.linear_model import LogisticRegression
-        from sklearn.pipeline import make_pipeline
-
-        coef, intercept, encoder = self._linear()
-        out = LogisticRegression()
-        out.classes_, out.coef_, out.intercept_ = self.classes_, coef, intercept
-        out.n_features_in_ = coef.shape[1]
-        out.n_iter_ = np.zeros(1, dtype=np.int32)
-        if encoder is not None:
-            return make_pipeline(encoder, out)
-        if hasattr(self, "feature_names_in_"):
-            out.feature_names_in_ = self.feature_names_in_
-        return out
-
-    def _refuse_exact_logistic(self, why: str) -> None:
-        if self.inference == "exact":
-            raise ValueError(
-                f"the log odds of inference='exact' are not linear in x: {why}. Use 'mean', 'map' or 'mle'"
-            )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -692,39 +290,3 @@ def _counts(stats: Any, leaving: Any) -> Any:
     for name in stats._fields:
         if name not in ("mean", "mean_low", "scatter", "log_coefficient", "log_base"):
             yield getattr(stats, name), getattr(leaving, name)
-
-
-def _input_seed(random_state: Any) -> Any:
-    """A seed that gives the same draws each time it is used."""
-    from bayesgen._random import generator
-
-    return generator(random_state).integers(0, 2**32, size=4, dtype=np.uint32)
-
-
-def normalise(joint: np.ndarray) -> np.ndarray:
-    """ln p(y | x) from the log joint over the last axis; NaN for rows that no class can generate."""
-    impossible = warn_impossible(joint)
-    if impossible.any():
-        joint = np.where(impossible[..., None], np.nan, joint)
-    # The maximum goes first: a log joint of -1e12 would leave no digits of a log of the sum.
-    with np.errstate(invalid="ignore"):
-        joint = joint - joint.max(axis=-1, keepdims=True)
-        return joint - logsumexp(joint, keepdims=True)
-
-
-def warn_impossible(joint: np.ndarray) -> np.ndarray:
-    """Rows whose joint is -inf in every class, with a warning that names the first."""
-    impossible = np.isneginf(joint).all(axis=-1)
-    if impossible.any():
-        at = int(np.argwhere(impossible)[0][-1])
-        warnings.warn(
-            f"{int(impossible.sum())} of {impossible.size} rows (the first is row {at}) have probability zero in every "
-            "class: their class probabilities are 0/0, given as NaN. Smoothing repairs this: inference='mean' or "
-            "'exact' with alpha > 0",
-            ZeroProbabilityWarning,
-            stacklevel=3,
-        )
-    return impossible
-
-
-__all__ = ["GenerativeBase", "Learned", "normalise"]

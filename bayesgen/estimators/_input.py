@@ -95,7 +95,8 @@ def check_class_prior(prior: Any, n_classes: int, name: str = "class_prior") -> 
         raise ValueError(f"{name} must be non-negative; got {out.tolist()}")
     if not abs(out.sum() - 1.0) <= 1e-8:
         raise ValueError(
-            f"{name} must sum to 1; the sum of {out.tolist()} is {out.sum():.10g}. Divide by the sum if these are weights"
+            f"{name} must sum to 1; the sum of {out.tolist()} is {out.sum():.10g}. "
+            "Divide by the sum if these are weights"
         )
     return out
 
@@ -109,7 +110,7 @@ def _text_column(x: Any) -> int | None:
         dtype = x.dtype
         if dtype.kind in "US":
             return 0
-        if dtype != object or x.ndim != 2:
+        if dtype.kind != "O" or x.ndim != 2:
             return None
         columns = [x[:, j] for j in range(x.shape[1])]
     elif hasattr(x, "iloc") and hasattr(x, "columns"):
@@ -136,9 +137,7 @@ def _rectangular(x: Any) -> bool:
 
 
 def _has_text(column: np.ndarray) -> bool:
-    return column.dtype.kind in "US" or (
-        column.dtype == object and any(isinstance(v, str) for v in column.tolist())
-    )
+    return column.dtype.kind in "US" or (column.dtype == object and any(isinstance(v, str) for v in column.tolist()))
 
 
 def refuse_duplicate_names(x: Any) -> None:
@@ -186,7 +185,8 @@ def check_finite(x: Any, names: Any, allow_nan: bool, advice: str) -> None:
     infinite, missing = np.isinf(values), np.isnan(values)
     if infinite.any():
         raise ValueError(
-            f"Input X contains infinity: {_where(x, infinite, names)}. Infinities are not data; clip them or drop the rows"
+            f"Input X contains infinity: {_where(x, infinite, names)}. Infinities are not data; "
+            "clip them or drop the rows"
         )
     if missing.any() and not allow_nan:
         raise ValueError(f"Input X contains NaN: {_where(x, missing, names)}. {advice}")
@@ -280,7 +280,7 @@ def check_table(estimator: Any, x: Any, columns: Columns | None) -> tuple[Any, A
     if hasattr(x, "columns"):
         validate_data(holder, x, reset=reset, skip_check_array=True)
         if x.shape[0] == 0:
-            raise ValueError("Found array with 0 sample(s) (shape=%s) while a minimum of 1 is required" % (x.shape,))
+            raise ValueError(f"Found array with 0 sample(s) (shape={x.shape}) while a minimum of 1 is required")
         return x, holder
     array = validate_data(holder, x, reset=reset, dtype=None, ensure_all_finite=False)
     return array, holder

@@ -53,7 +53,8 @@ def find(
         if not whole and before is not None and len(before):
             fraction = values[values != np.floor(values)][0]
             raise ValueError(
-                f"{name} holds {fraction:g} but its levels are whole-number codes; declare other levels with categories="
+                f"{name} holds {fraction:g} but its levels are whole-number codes; declare other levels with "
+                "categories="
             )
         if whole:
             _refuse_negative(values, name)

@@ -8,7 +8,7 @@ import numpy as np
 
 from bayesgen.estimators import _input
 from bayesgen.estimators._base import GenerativeBase
-from bayesgen.estimators.discrete import DROP_NAN, check_missing
+from bayesgen.estimators._options import DROP_NAN, check_missing
 from bayesgen.families import (
     Gaussian,
     MultivariateGaussian,
@@ -46,8 +46,7 @@ class _GaussianBase(GenerativeBase):
             return self.prior
         if type(self.prior).__module__.startswith("numpyro"):
             raise ValueError(
-                f"prior is a {type(self.prior).__name__} distribution: it is not conjugate, and needs "
-                "inference='nuts'"
+                f"prior is a {type(self.prior).__name__} distribution: it is not conjugate, and needs inference='nuts'"
             )
         raise ValueError(f"prior must be a {kind.__name__}, 'reference' or None; got {self.prior!r}")
 
@@ -244,8 +243,8 @@ class GaussianDiscriminantAnalysis(_GaussianBase):
     def _encode(self, X: Any, columns: Columns, fitting: bool = False) -> Any:
         check_missing(self.missing)
         advice = (
-            "A full covariance with missing cells has no closed form: impute or drop the rows, or use GaussianNB, which "
-            "integrates them out"
+            "A full covariance with missing cells has no closed form: impute or drop the rows, or use GaussianNB, "
+            "which integrates them out"
         )
         allow = self.missing == "marginalize" and not fitting
         if not fitting and not allow:
@@ -297,7 +296,7 @@ class GaussianDiscriminantAnalysis(_GaussianBase):
     @property
     def xbar_(self) -> np.ndarray:
         """Overall mean of the training rows, (n_features,)."""
-        from bayesgen.families.gaussian import overall_mean
+        from bayesgen.families.moments import overall_mean
 
         stats = self._fit_value.features.stats
         return overall_mean(stats.weight[:, None], stats.mean, stats.mean_low)[0]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
 import jax
 import numpy as np
@@ -19,7 +19,9 @@ import scipy.sparse as sp
 from bayesgen import _kernels
 from bayesgen._math import Array, namespace
 
+Names = Sequence[Any] | np.ndarray | None  # column names, for messages
 F = TypeVar("F", bound="Family")
+C = TypeVar("C")
 
 
 class Problem(NamedTuple):
@@ -73,7 +75,7 @@ def class_sums(x: Any, r: Weights, n_classes: int) -> np.ndarray:
 
 
 def contract(x: Any, table: Array) -> Array:
-    """x @ table.T for non-negative x (n, d), dense or sparse, and a table (K, d) that may hold -inf.
+    """X @ table.T for non-negative x (n, d), dense or sparse, and a table (K, d) that may hold -inf.
 
     0 * (-inf) counts as 0, and a positive entry against -inf gives -inf.
     """
@@ -91,11 +93,11 @@ def contract(x: Any, table: Array) -> Array:
 
 
 def dense(x: Any) -> Array:
-    """x as a dense array."""
+    """X as a dense array."""
     return x.toarray() if sp.issparse(x) else x
 
 
-def column_name(j: int, names: Sequence[Any] | None) -> str:
+def column_name(j: int, names: Names) -> str:
     """How a column is called in a message."""
     return f"column {j}" if names is None else f"column {str(names[j])!r}"
 
@@ -109,7 +111,7 @@ def first_column(bad: Any) -> int | None:
     return int(hits[0]) if hits.size else None
 
 
-def refuse_columns(x: Any, bad: Any, message: str, names: Sequence[Any] | None = None) -> None:
+def refuse_columns(x: Any, bad: Any, message: str, names: Names = None) -> None:
     """Raise `ValueError` if ``bad(values)`` holds anywhere; {column} and {value} are filled in."""
     values = x.data if sp.issparse(x) else np.asarray(x)
     with np.errstate(invalid="ignore"):
@@ -126,7 +128,7 @@ def refuse_columns(x: Any, bad: Any, message: str, names: Sequence[Any] | None =
 
 
 def split_missing(x: Any) -> tuple[Any, Any]:
-    """x with NaN replaced by 0, and the indicator of its NaN cells (None if there are none)."""
+    """X with NaN replaced by 0, and the indicator of its NaN cells (None if there are none)."""
     if sp.issparse(x):
         nan = np.isnan(x.data)
         if not nan.any():
@@ -141,21 +143,22 @@ def split_missing(x: Any) -> tuple[Any, Any]:
     return xp.where(nan, 0.0, x), nan.astype(float)
 
 
-def family(cls: type[F]) -> type[F]:
+def static(*, default: Any) -> Any:
+    """A dataclass field that belongs to the structure (shapes, levels), not to the hyperparameters."""
+    return dataclasses.field(default=default, metadata={"static": True})
+
+
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(static,))
+def family(cls: type[C]) -> type[C]:
     """Register a frozen dataclass as a pytree; fields marked ``static()`` are its structure."""
     cls = dataclasses.dataclass(frozen=True, eq=False)(cls)
-    fields = dataclasses.fields(cls)
+    fields = dataclasses.fields(cls)  # type: ignore[arg-type]
     jax.tree_util.register_dataclass(
         cls,
         data_fields=[f.name for f in fields if not f.metadata.get("static")],
         meta_fields=[f.name for f in fields if f.metadata.get("static")],
     )
     return cls
-
-
-def static(default: Any) -> Any:
-    """A dataclass field that belongs to the structure (shapes, levels), not to the hyperparameters."""
-    return dataclasses.field(default=default, metadata={"static": True})
 
 
 class Family:
@@ -181,7 +184,7 @@ class Family:
         self.check(x)
         return self.replace(n_classes=n_classes, n_features=x.shape[1])
 
-    def check(self, x: Any, names: Sequence[Any] | None = None) -> None:
+    def check(self, x: Any, names: Names = None) -> None:
         """Raise `ValueError`, naming the column, if x is outside the support."""
 
     def resolve(self: F, stats: Any) -> F:
@@ -239,7 +242,7 @@ class Family:
         raise NotImplementedError
 
     def log_prob(self, params: Any, x: Any) -> Array:
-        """ln p(x | y = k, parameters), shape (n, K); missing cells are integrated out."""
+        """Ln p(x | y = k, parameters), shape (n, K); missing cells are integrated out."""
         raise NotImplementedError
 
     def log_likelihood(self, params: Any, stats: Any) -> Array:
@@ -263,19 +266,19 @@ class Family:
         raise NotImplementedError
 
     def log_predictive(self, x: Any) -> Array:
-        """ln E[p(x | y = k, parameters)], shape (n, K): parameters integrated out."""
+        """Ln E[p(x | y = k, parameters)], shape (n, K): parameters integrated out."""
         raise NotImplementedError
 
     def log_evidence(self, stats: Any) -> Array:
-        """ln p(X | y): the log marginal likelihood of the statistics under this prior."""
+        """Ln p(X | y): the log marginal likelihood of the statistics under this prior."""
         raise NotImplementedError
 
     def log_loo(self, x: Any, y: Any, stats: Any) -> np.ndarray:
-        """ln p(x_i | y = k, all rows but i), shape (n, K), by downdating; NaN where it does not exist."""
+        """Ln p(x_i | y = k, all rows but i), shape (n, K), by downdating; NaN where it does not exist."""
         raise NotImplementedError
 
     def draw(self, key: Any, n: int) -> Any:
-        """n independent draws of the parameters, with a leading axis."""
+        """N independent draws of the parameters, with a leading axis."""
         raise NotImplementedError
 
     def sample(self, params: Any, y: np.ndarray, key: Any, lengths: Any = None) -> Any:

@@ -12,7 +12,6 @@ absent word contributes :math:`\ln(1-p_{kj})`. [McCallum and Nigam 1998; Murphy 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -25,6 +24,7 @@ from bayesgen.families import dirichlet
 from bayesgen.families.base import (
     Family,
     Labels,
+    Names,
     Problem,
     as_weights,
     class_count,
@@ -76,8 +76,8 @@ class Bernoulli(Family):
 
     a: Any = 1.0
     b: Any = 1.0
-    n_classes: int = static(0)
-    n_features: int = static(0)
+    n_classes: int = static(default=0)
+    n_features: int = static(default=0)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -85,10 +85,10 @@ class Bernoulli(Family):
         return self.n_classes, self.n_features
 
     def concentrations(self) -> tuple[Array, Array]:
-        """a and b as (K, V) arrays."""
+        """A and b as (K, V) arrays."""
         return dirichlet.broadcast(self.a, self.shape, "alpha"), dirichlet.broadcast(self.b, self.shape, "alpha")
 
-    def check(self, x: Any, names: Sequence[Any] | None = None) -> None:
+    def check(self, x: Any, names: Names = None) -> None:
         """See `Family.check`: values must be 0 or 1 (NaN: not known)."""
         refuse_columns(
             x,
@@ -108,7 +108,10 @@ class Bernoulli(Family):
         from bayesgen.distributions import Beta
 
         a, b = self.concentrations()
-        with numpyro.plate("class", self.n_classes, dim=-2), numpyro.plate("feature", self.n_features, dim=-1):
+        with (
+            numpyro.plate("class", self.n_classes, dim=-2),
+            numpyro.plate("feature", self.n_features, dim=-1),
+        ):
             p = numpyro.sample("feature_prob", Beta(a, b))
         return BernoulliParams(jnp.log(p), jnp.log1p(-p))
 
@@ -168,15 +171,11 @@ class Bernoulli(Family):
     def mle(self, stats: BernoulliStats) -> BernoulliParams:
         """Relative frequencies; NaN in a cell without observations."""
         total = stats.present + stats.absent
-        return BernoulliParams(
-            safe_log(safe_divide(stats.present, total)), safe_log(safe_divide(stats.absent, total))
-        )
+        return BernoulliParams(safe_log(safe_divide(stats.present, total)), safe_log(safe_divide(stats.absent, total)))
 
     def log_likelihood(self, params: BernoulliParams, stats: BernoulliStats) -> Array:
         """See `Family.log_likelihood`."""
-        return dirichlet.dot_log(stats.present, params.log_present) + dirichlet.dot_log(
-            stats.absent, params.log_absent
-        )
+        return dirichlet.dot_log(stats.present, params.log_present) + dirichlet.dot_log(stats.absent, params.log_absent)
 
     # ---- conjugate answers
 

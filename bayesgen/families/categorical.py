@@ -14,7 +14,6 @@ levels keep their numbers. [Murphy 2012, sections 3.4-3.5]
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -26,6 +25,7 @@ from bayesgen._random import generator, log_gamma_draws
 from bayesgen.families import dirichlet
 from bayesgen.families.base import (
     Family,
+    Names,
     Problem,
     as_weights,
     class_sums,
@@ -79,9 +79,9 @@ class Categorical(Family):
 
     alpha: Any = 1.0
     alpha_unknown: Any = None
-    n_levels: tuple[int, ...] = static(())
-    n_classes: int = static(0)
-    n_features: int = static(0)
+    n_levels: tuple[int, ...] = static(default=())
+    n_classes: int = static(default=0)
+    n_features: int = static(default=0)
 
     def init(self, x: Any, n_classes: int) -> Categorical:
         """See `Family.init`."""
@@ -89,7 +89,7 @@ class Categorical(Family):
         levels = self.n_levels or tuple(int(v) + 1 for v in x.max(axis=0, initial=0))
         return self.replace(n_classes=n_classes, n_features=x.shape[1], n_levels=levels)
 
-    def check(self, x: Any, names: Sequence[Any] | None = None) -> None:
+    def check(self, x: Any, names: Names = None) -> None:
         """See `Family.check`: codes are whole, -1 (missing) or more."""
         refuse_columns(x, lambda v: v < -1, "{column} holds the code {value}; codes are 0, 1, ...", names)
 
@@ -110,7 +110,7 @@ class Categorical(Family):
         return cells @ (self.column_of[:, None] == np.arange(self.n_features)).astype(cells.dtype)
 
     def concentration(self) -> Array:
-        """alpha as a (K, S) array."""
+        """Alpha as a (K, S) array."""
         xp = namespace(self.alpha)
         alpha = xp.asarray(self.alpha, dtype=float)
         size = int(self.offsets[-1])
@@ -154,7 +154,7 @@ class Categorical(Family):
 
     def _cells(self, x: np.ndarray) -> tuple[Any, Any]:
         """Indicators of the known levels (n, S) and of unknown ones (n, d; None if there are none)."""
-        n, d = x.shape
+        n = len(x)
         n_levels = np.asarray(self.n_levels)
         unknown = x >= n_levels
         known = (x >= 0) & ~unknown
@@ -194,9 +194,7 @@ class Categorical(Family):
 
     def condition(self, stats: CategoricalStats) -> Categorical:
         """Dirichlet(alpha + counts)."""
-        return self.replace(
-            alpha=self.concentration() + stats.level_count, alpha_unknown=self._unknown()
-        )
+        return self.replace(alpha=self.concentration() + stats.level_count, alpha_unknown=self._unknown())
 
     def _columns(self, cells: Array) -> list[Array]:
         return [cells[..., a:b] for a, b in zip(self.offsets[:-1], self.offsets[1:], strict=True)]

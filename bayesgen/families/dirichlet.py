@@ -13,10 +13,7 @@ import numpy as np
 
 from bayesgen._math import Array, log_rising, namespace, safe_divide, safe_log, special
 
-
-IMPROPER = (
-    "the distribution of {columns} in class {cls} is improper: its concentration is 0; give alpha > 0"
-)
+IMPROPER = "the distribution of {columns} in class {cls} is improper: its concentration is 0; give alpha > 0"
 NO_MODE = (
     "class {cls} has no unique mode of {columns}: no concentration + count is above 1; give alpha > 1, or use "
     "inference='mean'"
@@ -46,7 +43,7 @@ def warn_boundary(what: str) -> None:
 
 
 def log_normalised(counts: Array) -> Array:
-    """ln of counts divided by their sum over the last axis; NaN where the sum is zero."""
+    """Ln of counts divided by their sum over the last axis; NaN where the sum is zero."""
     return safe_log(safe_divide(counts, counts.sum(-1, keepdims=True)))
 
 
@@ -59,7 +56,7 @@ def log_density(alpha: Array, log_prob: Array) -> Array:
 
 
 def log_evidence(alpha: Array, count: Array) -> Array:
-    r"""ln of the Polya urn, :math:`\sum_j\ln(\alpha_j)_{n_j} - \ln(A)_N`, over the last axis."""
+    r"""Ln of the Polya urn, :math:`\sum_j\ln(\alpha_j)_{n_j} - \ln(A)_N`, over the last axis."""
     return log_rising(alpha, count).sum(-1) - log_rising(alpha.sum(-1), count.sum(-1))
 
 

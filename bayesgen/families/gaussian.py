@@ -18,7 +18,6 @@ zero keep their digits. [BDA3 sections 3.2-3.3; Murphy 2012, section 4.6; Murphy
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,15 +29,25 @@ from bayesgen.families import dirichlet
 from bayesgen.families.base import (
     Family,
     Labels,
+    Names,
     Problem,
-    Weights,
     as_weights,
     class_count,
-    column_name,
     family,
     first_cell,
     own_class,
     static,
+)
+from bayesgen.families.moments import (
+    check_scale,
+    default_variance,
+    difference,
+    merge_means,
+    overall_mean,
+    pilot_means,
+    remove_means,
+    update_mean,
+    weighted_parts,
 )
 
 __all__ = ["Gaussian", "GaussianParams", "GaussianStats", "SharedVarianceGaussian"]
@@ -71,110 +80,6 @@ class GaussianParams(NamedTuple):
     """(K, d); equal rows with a shared variance"""
 
 
-# ------------------------------------------------------------------------------ moments, shared algebra
-
-
-def pilot_means(pilot: Array, total: Array, weight: Array) -> tuple[Array, Array]:
-    """Means (high, low) from residual sums about a pilot; empty cells give 0."""
-    mean, low = two_sum(pilot, safe_divide(total, weight, empty=0.0))
-    return np.where(weight == 0, 0.0, mean), np.where(weight == 0, 0.0, low)
-
-
-def difference(a: Array, a_low: Array, b: Array, b_low: Array) -> Array:
-    """a - b of two means kept as value and rounding error."""
-    return (a - b) + (a_low - b_low)
-
-
-def merge_means(
-    n_a: Array, a: Array, a_low: Array, n_b: Array, b: Array, b_low: Array
-) -> tuple[Array, Array, Array, Array]:
-    """Merged mean (high, low), the difference of the means, and n_a n_b / n (Chan, Golub and LeVeque 1983).
-
-    The larger part is the anchor, and an empty part is the identity.
-    """
-    n = n_a + n_b
-    delta = np.where((n_a > 0) & (n_b > 0), difference(b, b_low, a, a_low), 0.0)
-    from_a = n_a >= n_b
-    step = safe_divide(np.where(from_a, n_b, -n_a), n, empty=0.0) * delta
-    mean, low = two_sum(np.where(from_a, a, b), np.where(from_a, a_low, b_low) + step)
-    return mean, low, delta, safe_divide(n_a * n_b, n, empty=0.0)
-
-
-def remove_means(
-    n: Array, mean: Array, low: Array, n_b: Array, b: Array, b_low: Array
-) -> tuple[Array, Array, Array, Array, Array]:
-    """Weight and mean (high, low) left when a part leaves, the difference of means, and n_a n_b / n."""
-    n_a = np.maximum(n - n_b, 0.0)
-    step = safe_divide(n_b, n_a, empty=0.0) * difference(mean, low, b, b_low)
-    a, a_low = two_sum(mean, low + step)
-    a, a_low = np.where(n_a > 0, a, 0.0), np.where(n_a > 0, a_low, 0.0)
-    delta = np.where(n_a > 0, difference(b, b_low, a, a_low), 0.0)
-    return n_a, a, a_low, delta, safe_divide(n_a * n_b, n, empty=0.0)
-
-
-def update_mean(loc: Array, low: Array, kappa: Array, n: Array, mean: Array, mean_low: Array) -> Any:
-    """Posterior mean (high, low) m + n/(kappa + n) (mean - m), and mean - m.
-
-    It is written from the end that is nearer, so that no digits are lost.
-    """
-    xp = namespace(loc, kappa, mean)
-    delta = xp.where(n > 0, difference(mean, mean_low, loc, low), 0.0)
-    total = kappa + n
-    near = n >= kappa
-    step = safe_divide(xp.where(near, -kappa, n), total, empty=0.0) * delta
-    high, rest = two_sum(xp.where(near & (n > 0), mean, loc), xp.where(near & (n > 0), mean_low, low) + step)
-    return high, rest, delta
-
-
-def overall_mean(n: Array, mean: Array, low: Array) -> tuple[np.ndarray, np.ndarray]:
-    """Weighted mean of class means over the class axis, (high, low); n is (K, d) or (K, 1)."""
-    n = np.broadcast_to(n, np.shape(mean))
-    top = n.argmax(axis=0)[None]
-    anchor, anchor_low = np.take_along_axis(mean, top, 0)[0], np.take_along_axis(low, top, 0)[0]
-    delta = np.where(n > 0, difference(mean, low, anchor, anchor_low), 0.0)
-    step = safe_divide((n * delta).sum(axis=0), n.sum(axis=0), empty=0.0)
-    return two_sum(anchor, anchor_low + step)
-
-
-def default_variance(n: Array, mean: Array, low: Array, scatter: Array) -> np.ndarray:
-    """Pooled within-class variance of each column; the overall one if that is 0; 1 if that is 0 too."""
-    total = np.broadcast_to(n, np.shape(mean)).sum(axis=0)
-    within = safe_divide(scatter, total, empty=0.0)
-    high, rest = overall_mean(n, mean, low)
-    between = (n * np.where(n > 0, difference(mean, low, high, rest), 0.0) ** 2).sum(axis=0)
-    overall = safe_divide(scatter + between, total, empty=0.0)
-    return np.where(within > 0, within, np.where(overall > 0, overall, 1.0))
-
-
-def check_scale(x: Any, scatter: np.ndarray, names: Sequence[Any] | None) -> None:
-    """Refuse columns whose squares do not fit a float64, naming the column."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        bad = np.flatnonzero(~np.isfinite(scatter) | (scatter > 1e300))
-    for j in bad:
-        raise ValueError(
-            f"{column_name(int(j), names)} has values so large that their squares overflow float64; "
-            "change its unit (rescale the column)"
-        )
-    for j in np.flatnonzero(scatter < 1e-290):
-        values = _kernels.rows(x, slice(None))[:, j]
-        values = values[~np.isnan(values)]
-        if values.size and 0 < values.max() - values.min() < 1e-140:
-            raise ValueError(
-                f"{column_name(int(j), names)} has differences so small that their squares underflow "
-                "float64; change its unit (rescale the column)"
-            )
-
-
-def weighted_parts(x: Any, r: Weights) -> list[tuple[Any, int | None, Labels]]:
-    """Class weights r as rows of single classes: one part for labels, one for each class if soft."""
-    if isinstance(r, Labels):
-        return [(x, None, r)]
-    return [(x, k, Labels(np.full(len(r), k), r[:, k])) for k in range(r.shape[1])]
-
-
-# --------------------------------------------------------------------------------------- the families
-
-
 class _Diagonal(Family):
     """What the two families of independent normals share; see the module docstring."""
 
@@ -187,6 +92,10 @@ class _Diagonal(Family):
     def init(self, x: Any, n_classes: int) -> Any:
         """See `Family.init`."""
         return self.replace(n_classes=n_classes, n_features=x.shape[1])
+
+    def inverse_gamma(self) -> tuple[Array, Array]:
+        """Shape and scale of the variances."""
+        raise NotImplementedError
 
     @property
     def cells(self) -> tuple[int, int]:
@@ -209,7 +118,7 @@ class _Diagonal(Family):
 
     # ---- statistics and likelihood
 
-    def stats(self, x: Any, r: Any, names: Sequence[Any] | None = None) -> GaussianStats:
+    def stats(self, x: Any, r: Any, names: Names = None) -> GaussianStats:
         """See `Family.stats`."""
         out = None
         for part, k, labels in weighted_parts(x, as_weights(r)):
@@ -219,7 +128,7 @@ class _Diagonal(Family):
             out = new if out is None else GaussianStats(*(p + q for p, q in zip(out, new, strict=True)))
         return out  # type: ignore[return-value]
 
-    def _label_stats(self, x: Any, r: Labels, names: Sequence[Any] | None) -> GaussianStats:
+    def _label_stats(self, x: Any, r: Labels, names: Names) -> GaussianStats:
         with np.errstate(over="ignore", invalid="ignore"):
             pilot, total, square = _kernels.diagonal_moments(x, r.codes, r.weights, self.n_classes)
             weight = np.repeat(class_count(r, self.n_classes)[:, None], x.shape[1], axis=1)
@@ -261,8 +170,7 @@ class _Diagonal(Family):
             missing = xp.isnan(rows)
             rows = xp.where(missing, 0.0, rows)
             columns = [
-                xp.where(missing, 0.0, term((rows - mean[k]) - low[k], k)).sum(axis=1)
-                for k in range(self.n_classes)
+                xp.where(missing, 0.0, term((rows - mean[k]) - low[k], k)).sum(axis=1) for k in range(self.n_classes)
             ]
             out.append(xp.stack(columns, axis=1))
         return xp.concatenate(out) if out else xp.zeros((0, self.n_classes))
@@ -330,7 +238,10 @@ class _Diagonal(Family):
         import numpyro.distributions as dist
 
         loc, low, kappa = self.hyper()
-        with numpyro.plate("class", self.n_classes, dim=-2), numpyro.plate("feature", self.n_features, dim=-1):
+        with (
+            numpyro.plate("class", self.n_classes, dim=-2),
+            numpyro.plate("feature", self.n_features, dim=-1),
+        ):
             mean = numpyro.sample("mean", dist.Normal(loc + low, jnp.sqrt(variance / kappa)))
         return GaussianParams(mean, jnp.zeros(()), jnp.broadcast_to(variance, self.cells))
 
@@ -418,8 +329,8 @@ class Gaussian(_Diagonal):
     mean_precision: Any = 0.01
     shape: Any = 1.5
     scale: Any = None
-    n_classes: int = static(0)
-    n_features: int = static(0)
+    n_classes: int = static(default=0)
+    n_features: int = static(default=0)
 
     def logistic(self, params: GaussianParams) -> tuple[Array, Array]:
         """See `Family.logistic`: quadratic."""
@@ -440,7 +351,10 @@ class Gaussian(_Diagonal):
         import numpyro
         import numpyro.distributions as dist
 
-        with numpyro.plate("class", self.n_classes, dim=-2), numpyro.plate("feature", self.n_features, dim=-1):
+        with (
+            numpyro.plate("class", self.n_classes, dim=-2),
+            numpyro.plate("feature", self.n_features, dim=-1),
+        ):
             variance = numpyro.sample("variance", dist.InverseGamma(*self.inverse_gamma()))
         return self._sample_means(variance)
 
@@ -454,9 +368,7 @@ class Gaussian(_Diagonal):
         self = self.resolve(stats)
         loc, low, kappa, q = self._update(stats)
         a, b = self.inverse_gamma()
-        return self.replace(
-            loc=loc, loc_low=low, mean_precision=kappa, shape=a + 0.5 * stats.weight, scale=b + q
-        )
+        return self.replace(loc=loc, loc_low=low, mean_precision=kappa, shape=a + 0.5 * stats.weight, scale=b + q)
 
     def log_density(self, params: GaussianParams) -> Array:
         """See `Family.log_density`."""
@@ -516,16 +428,14 @@ class Gaussian(_Diagonal):
             shape = np.where(exists, shape, 1.0)
             residual = e * safe_divide(kappa[k], left)
             cell = (
-                log_rising(shape, 0.5)
-                - 0.5 * np.log(np.pi * spread)
-                - (shape + 0.5) * np.log1p(residual**2 / spread)
+                log_rising(shape, 0.5) - 0.5 * np.log(np.pi * spread) - (shape + 0.5) * np.log1p(residual**2 / spread)
             )
             own = np.where(seen, np.where(exists, cell, np.nan), 0.0).sum(axis=1)
             out[np.arange(x.shape[0])[rows], k] = own
         return out
 
     def _scale_without(self, x: Any, y: Any, i: int, j: int) -> float:
-        """b' of row i's class in column j, recomputed from the other rows."""
+        """B' of row i's class in column j, recomputed from the other rows."""
         codes, w = own_class(y)
         others = np.flatnonzero((codes == codes[i]) & (np.arange(len(codes)) != i))
         one = self.replace(n_features=1, **_column(self, j))
@@ -557,8 +467,8 @@ class SharedVarianceGaussian(_Diagonal):
     mean_precision: Any = 0.01
     shape: Any = 1.5
     scale: Any = None
-    n_classes: int = static(0)
-    n_features: int = static(0)
+    n_classes: int = static(default=0)
+    n_features: int = static(default=0)
 
     def inverse_gamma(self) -> tuple[Array, Array]:
         """Shape and scale as (d,) arrays."""
@@ -671,7 +581,7 @@ class SharedVarianceGaussian(_Diagonal):
         return out
 
     def _scale_without(self, x: Any, y: Any, i: int, j: int) -> float:
-        """b' of column j, recomputed from the other rows."""
+        """B' of column j, recomputed from the other rows."""
         codes, w = own_class(y)
         others = np.flatnonzero(np.arange(len(codes)) != i)
         one = self.replace(n_features=1, **_column(self, j))

@@ -33,15 +33,13 @@ class Mixed(Family):
     """
 
     blocks: tuple[Any, ...] = ()
-    names: tuple[str, ...] = static(())
-    n_classes: int = static(0)
-    n_features: int = static(0)
+    names: tuple[str, ...] = static(default=())
+    n_classes: int = static(default=0)
+    n_features: int = static(default=0)
 
     def _each(self, method: str, *args: Any) -> tuple[Any, ...]:
         """``method`` of every block on its part of each argument."""
-        return tuple(
-            getattr(block, method)(*parts) for block, *parts in zip(self.blocks, *args, strict=True)
-        )
+        return tuple(getattr(block, method)(*parts) for block, *parts in zip(self.blocks, *args, strict=True))
 
     def init(self, x: Any, n_classes: int) -> Mixed:
         """See `Family.init`."""
@@ -95,7 +93,7 @@ class Mixed(Family):
 
     def draw_log_prob(self, params: Any, x: Any) -> np.ndarray:
         """See `Family.draw_log_prob`."""
-        return sum(self._each("draw_log_prob", params, x))  # type: ignore[return-value]
+        return sum(self._each("draw_log_prob", params, x))
 
     def mle(self, stats: Any) -> tuple[Any, ...]:
         """See `Family.mle`."""
@@ -134,7 +132,7 @@ class Mixed(Family):
     def log_loo(self, x: Any, y: Any, stats: Any) -> np.ndarray:
         """See `Family.log_loo`."""
         parts = zip(self.blocks, x, stats, strict=True)
-        return sum(block.log_loo(part, y, s) for block, part, s in parts)  # type: ignore[return-value]
+        return sum(block.log_loo(part, y, s) for block, part, s in parts)
 
     def sample(self, params: Any, y: np.ndarray, key: Any, lengths: Any = None) -> tuple[Any, ...]:
         """See `Family.sample`."""

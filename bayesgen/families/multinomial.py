@@ -19,7 +19,6 @@ powers of the probabilities. [Murphy 2012, sections 3.4, 3.5.5; McCallum and Nig
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -33,6 +32,7 @@ from bayesgen.families import dirichlet
 from bayesgen.families.base import (
     Family,
     Labels,
+    Names,
     Problem,
     as_weights,
     class_sums,
@@ -68,7 +68,7 @@ class MultinomialParams(NamedTuple):
 
 
 def _log_coefficient(x: Any) -> Array:
-    """ln L! - sum_j ln x_j! of each row."""
+    """Ln L! - sum_j ln x_j! of each row."""
     if namespace(x) is not np:
         gammaln = special(namespace(x)).gammaln
         return gammaln(x.sum(-1) + 1) - gammaln(x + 1).sum(-1)
@@ -96,15 +96,15 @@ class Multinomial(Family):
     """
 
     alpha: Any = 1.0
-    coefficient: bool = static(False)
-    n_classes: int = static(0)
-    n_features: int = static(0)
+    coefficient: bool = static(default=False)
+    n_classes: int = static(default=0)
+    n_features: int = static(default=0)
 
     def concentration(self) -> Array:
-        """alpha as a (K, V) array."""
+        """Alpha as a (K, V) array."""
         return dirichlet.broadcast(self.alpha, (self.n_classes, self.n_features), "alpha")
 
-    def check(self, x: Any, names: Sequence[Any] | None = None) -> None:
+    def check(self, x: Any, names: Names = None) -> None:
         """See `Family.check`: counts are not missing and not negative."""
         refuse_columns(
             x,
@@ -116,7 +116,8 @@ class Multinomial(Family):
         refuse_columns(
             x,
             lambda v: v < 0,
-            "Negative values in data: {column} holds {value:g}, and counts are not negative; for measurements use GaussianNB",
+            "Negative values in data: {column} holds {value:g}, and counts are not negative; "
+            "for measurements use GaussianNB",
             names,
         )
 
@@ -156,9 +157,7 @@ class Multinomial(Family):
 
     def remove(self, a: MultinomialStats, b: MultinomialStats) -> MultinomialStats:
         """See `Family.remove`."""
-        return MultinomialStats(
-            np.maximum(a.word_count - b.word_count, 0.0), a.log_coefficient - b.log_coefficient
-        )
+        return MultinomialStats(np.maximum(a.word_count - b.word_count, 0.0), a.log_coefficient - b.log_coefficient)
 
     def _coefficient(self, x: Any) -> Any:
         return _log_coefficient(x)[:, None] if self.coefficient else 0.0

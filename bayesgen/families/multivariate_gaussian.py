@@ -23,7 +23,7 @@ section 3.6; Bishop 2006, section 4.2.2]
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -34,10 +34,9 @@ from bayesgen._linalg import dependent_columns, inverse_factor
 from bayesgen._math import Array, log_multigamma_ratio, log_rising, namespace, safe_divide, special, two_sum
 from bayesgen._random import generator
 from bayesgen.families import dirichlet
-from bayesgen.families.base import Family, Labels, Problem, as_weights, class_count, family, own_class, static
-from bayesgen.families.gaussian import (
-    LOG_2PI,
-    LOST_DIGITS,
+from bayesgen.families.base import Family, Labels, Names, Problem, as_weights, class_count, family, own_class, static
+from bayesgen.families.gaussian import LOG_2PI, LOST_DIGITS
+from bayesgen.families.moments import (
     check_scale,
     default_variance,
     difference,
@@ -144,11 +143,7 @@ def _t_formula(df: Array, kappa: Array) -> Callable:
     shrink = kappa / (kappa + 1.0)
 
     def formula(q: Array, logdet: Array, size: int) -> Array:
-        norm = (
-            log_rising(df / 2, size / 2)
-            - 0.5 * size * (LOG_PI + xp.log1p(1.0 / kappa))
-            - 0.5 * logdet
-        )
+        norm = log_rising(df / 2, size / 2) - 0.5 * size * (LOG_PI + xp.log1p(1.0 / kappa)) - 0.5 * logdet
         return norm - 0.5 * (df + size) * xp.log1p(shrink * q)
 
     return formula
@@ -238,7 +233,7 @@ class _Multivariate(Family):
 
     _moments: Callable
 
-    def stats(self, x: Any, r: Any, names: Sequence[Any] | None = None) -> MultivariateGaussianStats:
+    def stats(self, x: Any, r: Any, names: Names = None) -> MultivariateGaussianStats:
         """See `Family.stats`; rows must be complete."""
         out = None
         for part, k, labels in weighted_parts(x, as_weights(r)):
@@ -250,7 +245,7 @@ class _Multivariate(Family):
             out = new if out is None else MultivariateGaussianStats(*(p + q for p, q in zip(out, new, strict=True)))
         return out  # type: ignore[return-value]
 
-    def _label_stats(self, x: Any, r: Labels, names: Sequence[Any] | None) -> MultivariateGaussianStats:
+    def _label_stats(self, x: Any, r: Labels, names: Names) -> MultivariateGaussianStats:
         weight = class_count(r, self.n_classes)
         with np.errstate(over="ignore", invalid="ignore"):
             pilot, total, scatter = type(self)._moments(x, r.codes, r.weights, self.n_classes)
@@ -448,7 +443,7 @@ class _Multivariate(Family):
         return out
 
     def _own_parts(self, x: np.ndarray, k: np.ndarray, w: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, ...]:
-        """kappa - w, its ratio, c, s and the downdated own form of each row; own is W(x - m_k), (n, d)."""
+        """Kappa - w, its ratio, c, s and the downdated own form of each row; own is W(x - m_k), (n, d)."""
         _, _, kappa = self.hyper()
         left = kappa[k] - w
         ratio = safe_divide(kappa[k], left)
@@ -483,8 +478,8 @@ class MultivariateGaussian(_Multivariate):
     mean_precision: Any = 0.01
     df: Any = None
     scale: Any = None
-    n_classes: int = static(0)
-    n_features: int = static(0)
+    n_classes: int = static(default=0)
+    n_features: int = static(default=0)
 
     _moments = staticmethod(_kernels.pooled_moments)
 
@@ -589,13 +584,13 @@ class MultivariateGaussian(_Multivariate):
         exists = (left > 0) & (s > 0) & (df > 0)
         df = np.where(exists, df, 1.0)
         out = np.empty((len(x), self.n_classes))
-        for l in range(self.n_classes):
-            mine = k == l
-            other = ((x - loc[l]) - low[l]) @ inverse.T
+        for other_class in range(self.n_classes):
+            mine = k == other_class
+            other = ((x - loc[other_class]) - low[other_class]) @ inverse.T
             cross = (other * own).sum(axis=1)
             form = np.where(mine, own_form, (other * other).sum(axis=1) + c * cross**2 / safe)
-            precision = np.where(mine & exists, left, kappa[l])
-            out[:, l] = _t_formula(df, precision)(form, logdet + np.log(safe), d)
+            precision = np.where(mine & exists, left, kappa[other_class])
+            out[:, other_class] = _t_formula(df, precision)(form, logdet + np.log(safe), d)
         out[~exists] = np.nan
         return out, (left > 0) & (s < LOST_DIGITS)
 
@@ -620,8 +615,8 @@ class PerClassMultivariateGaussian(_Multivariate):
     mean_precision: Any = 0.01
     df: Any = None
     scale: Any = None
-    n_classes: int = static(0)
-    n_features: int = static(0)
+    n_classes: int = static(default=0)
+    n_features: int = static(default=0)
 
     _moments = staticmethod(_kernels.class_moments)
 
@@ -720,8 +715,8 @@ class PerClassMultivariateGaussian(_Multivariate):
         out = self.log_predictive(x)
         residual = (x - loc[k]) - low[k]
         own = np.empty_like(residual)
-        for l in np.unique(k):
-            own[k == l] = residual[k == l] @ inverse[l].T
+        for c in np.unique(k):
+            own[k == c] = residual[k == c] @ inverse[c].T
         left, _, s, form, safe = self._own_parts(x, k, w, own)
         df = self.inverse_wishart()[0][k] - w - d + 1.0
         exists = (left > 0) & (s > 0) & (df > 0)

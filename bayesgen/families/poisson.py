@@ -16,7 +16,6 @@ Non-negative reals are accepted, with x! read as Gamma(x + 1). [Gelman et al. 20
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -30,6 +29,7 @@ from bayesgen.families import dirichlet
 from bayesgen.families.base import (
     Family,
     Labels,
+    Names,
     Problem,
     as_weights,
     class_count,
@@ -81,20 +81,21 @@ class Poisson(Family):
 
     shape: Any = 1.0
     rate: Any = 1.0
-    n_classes: int = static(0)
-    n_features: int = static(0)
+    n_classes: int = static(default=0)
+    n_features: int = static(default=0)
 
     def hyper(self) -> tuple[Array, Array]:
         """Shape and rate as (K, d) arrays."""
         size = (self.n_classes, self.n_features)
         return dirichlet.broadcast(self.shape, size, "shape"), dirichlet.broadcast(self.rate, size, "rate")
 
-    def check(self, x: Any, names: Sequence[Any] | None = None) -> None:
+    def check(self, x: Any, names: Names = None) -> None:
         """See `Family.check`: counts are not negative (NaN: not known)."""
         refuse_columns(
             x,
             lambda v: v < 0,
-            "Negative values in data: {column} holds {value:g}, and Poisson counts are not negative; for measurements use GaussianNB",
+            "Negative values in data: {column} holds {value:g}, and Poisson counts are not negative; "
+            "for measurements use GaussianNB",
             names,
         )
 
@@ -105,7 +106,10 @@ class Poisson(Family):
         import numpyro
         import numpyro.distributions as dist
 
-        with numpyro.plate("class", self.n_classes, dim=-2), numpyro.plate("feature", self.n_features, dim=-1):
+        with (
+            numpyro.plate("class", self.n_classes, dim=-2),
+            numpyro.plate("feature", self.n_features, dim=-1),
+        ):
             return PoissonParams(numpyro.sample("rate", dist.Gamma(*self.hyper())))
 
     def observe(self, params: PoissonParams, y: Any, x: Any = None, lengths: Any = None) -> Any:
@@ -230,10 +234,7 @@ class Poisson(Family):
             exists = (rate > 0) & ((shape > 0) | (value == 0))
             rate = np.where(exists, rate, 1.0)
             cell = (
-                log_rising(shape, value)
-                - log_factorial(value)
-                - shape * np.log1p(1.0 / rate)
-                - value * np.log1p(rate)
+                log_rising(shape, value) - log_factorial(value) - shape * np.log1p(1.0 / rate) - value * np.log1p(rate)
             )
             own = np.where(seen, np.where(exists, cell, np.nan), 0.0).sum(axis=1)
             out[np.arange(x.shape[0])[rows], k] = own

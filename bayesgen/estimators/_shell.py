@@ -1,0 +1,120 @@
+"""What every part of an estimator relies on: its parameters, its state, and the hooks of each model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from bayesgen.estimators import _input
+from bayesgen.families.base import Family, Labels
+from bayesgen.fit import ROUTES, FeatureFit, Fit
+from bayesgen.statistics import Columns
+
+__all__ = ["Learned", "Shell"]
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """What an estimator has learned: the columns it saw, and the fit."""
+
+    columns: Columns
+    fit: Fit
+
+
+class Shell(BaseEstimator):
+    """Parameters, state and hooks.
+
+    Subclasses say how X becomes data of a family (`_read`, `_encode`), which family it is (`_stated`), and
+    which attributes the parameters have.
+    """
+
+    _routes: ClassVar[tuple[str, ...]] = tuple(r for r in ROUTES if r != "unbiased")
+
+    inference: str
+    class_alpha: Any
+    class_prior: Any
+    fit_prior: bool
+    random_state: Any
+
+    # ------------------------------------------------------------------ hooks for subclasses
+
+    def _read(self, X: Any, columns: Columns | None) -> tuple[Any, Any]:
+        """Checked X, and the stand-in holding `n_features_in_` and names; columns are None at fit."""
+        return _input.check_numeric(self, X, columns)
+
+    def _columns(self, X: Any, holder: Any, known: Columns | None, weights: Any = None) -> Columns:
+        """The columns of a training set with row weights, extending those already known."""
+        if known is not None:
+            return known
+        return Columns(holder.n_features_in_, getattr(holder, "feature_names_in_", None))
+
+    def _encode(self, X: Any, columns: Columns, fitting: bool = False) -> Any:
+        """Checked X in the family's form."""
+        raise NotImplementedError
+
+    def _stated(self, columns: Columns, n_classes: int) -> Family:
+        """The family with the prior as stated and its shapes."""
+        raise NotImplementedError
+
+    def _adapt(self, stats: Any, old: Columns, new: Columns) -> Any:
+        """Statistics over old columns as statistics over new ones."""
+        return stats
+
+    def _stats(self, stated: Any, x: Any, labels: Labels, columns: Columns) -> Any:
+        """Statistics of encoded rows."""
+        return stated.stats(x, labels)
+
+    def _features(self, stated: Any, stats: Any) -> Any:
+        """The feature part of a fit."""
+        return FeatureFit(stated, stats, self.inference)
+
+    def _check_params(self) -> None:
+        if self.inference not in self._routes:
+            hint = ""
+            if self.inference == "unbiased":
+                hint = "; 'unbiased' is for the Gaussian estimators"
+            raise ValueError(f"inference must be one of {list(self._routes)}; got {self.inference!r}{hint}")
+        alpha = np.asarray(self.class_alpha)
+        if alpha.dtype.kind not in "iuf" or not np.all(np.isfinite(alpha)) or not np.all(alpha >= 0):
+            raise ValueError(f"class_alpha must be non-negative; got {self.class_alpha!r}")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_learned")
+
+    def _state(self) -> Learned:
+        learned = self.__dict__.get("_learned")
+        if learned is None:
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet. Call 'fit' with appropriate arguments "
+                "before using this estimator."
+            )
+        return learned
+
+    @property
+    def _fit_value(self) -> Fit:
+        return self._state().fit
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Class labels, sorted, (n_classes,)."""
+        return self._fit_value.classes
+
+    def _lengths(self, lengths: Any, n_rows: int, fit: Fit) -> Any:
+        """Lengths of documents to draw; None for models without."""
+        return None
+
+    def _decode(self, x: Any, columns: Columns) -> Any:
+        """Rows of the family in the form of X."""
+        return x
+
+    def _logistic_encoder(self) -> Any:
+        """What X must pass through before the linear score, or None; raises where the route is not linear."""
+        raise NotImplementedError
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any, before: Learned | None) -> Learned:
+        """What is learned from a training set on top of what was learned before."""
+        raise NotImplementedError

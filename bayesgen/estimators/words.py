@@ -1,0 +1,297 @@
+"""Naive Bayes for text: words present or absent, and word counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from bayesgen.estimators import _input
+from bayesgen.estimators._base import GenerativeBase
+from bayesgen.estimators._options import DROP_NAN, check_missing, concentration
+from bayesgen.estimators._tokens import read_tokens
+from bayesgen.families import Bernoulli, Multinomial
+from bayesgen.fit import Fit
+from bayesgen.statistics import Columns
+
+__all__ = ["BernoulliNB", "MultinomialNB"]
+
+
+def check_input(kind: str) -> None:
+    """The two forms of documents."""
+    if kind not in ("counts", "tokens"):
+        raise ValueError(f"input must be 'counts' or 'tokens'; got {kind!r}")
+
+
+class _Words(GenerativeBase):
+    """What the two event models for text share: counts or token ids, and the word attributes."""
+
+    alpha: Any
+    input: str
+    vocabulary_size: int | None
+
+    def _read(self, X: Any, columns: Columns | None) -> tuple[Any, Any]:
+        check_input(self.input)
+        if self.input == "counts":
+            return super()._read(X, columns)
+        size = self.vocabulary_size if columns is None else columns.n_features
+        counts, size = read_tokens(X, size)
+        holder = _input.stand_in(self, columns)
+        holder.n_features_in_ = size
+        return counts, holder
+
+    @property
+    def alpha_(self) -> Any:
+        """The concentration in use: a number, or an array that broadcasts to (n_classes, n_features)."""
+        return self._fit_value.features.prior.alpha
+
+    def _decode(self, x: np.ndarray, columns: Columns) -> Any:
+        if self.input == "counts":
+            return x
+        return [np.repeat(np.arange(len(row)), row.astype(np.int64)) for row in x]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = self.input == "counts"
+        tags.classifier_tags.poor_score = True  # on the dense real numbers of scikit-learn's checks
+        return tags
+
+
+class BernoulliNB(_Words):
+    r"""Naive Bayes on presence and absence, :math:`p_{kj} \sim \mathrm{Beta}(a, b)`.
+
+    Every column is a word that is present or absent; an absent word counts, by :math:`1 - p_{kj}`. With
+    ``inference="mean"`` and ``alpha=1`` the probabilities are Laplace's
+    :math:`(n_{kj1} + 1)/(n_k + 2)`; for one new row the exact predictive is the same number.
+
+    Parameters
+    ----------
+    alpha : float, array (n_features,) or (n_classes, n_features), or tuple (a, b), default=1.0
+        Beta concentrations (pseudo-counts): a = b = alpha, or a for presence and b for absence.
+    force_alpha : bool, default=True
+        Accepted for scikit-learn's sake; alpha is always used as given.
+    binarize : float or None, default=0.0
+        Values above it are a presence. None: values must be 0 or 1.
+    input : {"counts", "tokens"}, default="counts"
+        With "tokens", X is a list of sequences of token ids.
+    vocabulary_size : int, optional
+        Number of words for token input; default: the largest id at fit, plus one.
+    missing : {"marginalize", "error"}, default="marginalize"
+        NaN cells are integrated out, or refused.
+    inference : {"exact", "mean", "map", "mle"}, default="exact"
+        What is put into Bayes' rule; see the user guide on routes.
+    class_alpha : float or array (n_classes,), default=1.0
+        Dirichlet concentration of the class probabilities; 0 gives relative frequencies.
+    class_prior : array (n_classes,), optional
+        Known class probabilities.
+    fit_prior : bool, default=True
+        False: all classes equally probable.
+    random_state : int, Generator, RandomState or None
+        For draws.
+
+    Attributes
+    ----------
+    classes_, class_count_, class_log_prior_, feature_count_, feature_log_prob_, alpha_, prior_, posterior_,
+    statistics_, log_evidence_, log_evidence_parts_, n_features_in_, feature_names_in_, coef_, intercept_
+
+    Examples
+    --------
+    >>> from bayesgen import BernoulliNB
+    >>> model = BernoulliNB().fit([[1, 0], [1, 1], [0, 1], [0, 1]], ["ham", "ham", "spam", "spam"])
+    >>> model.predict_proba([[1, 0]]).round(3).tolist()
+    [[0.857, 0.143]]
+
+    References
+    ----------
+    McCallum and Nigam 1998, *A comparison of event models for naive Bayes text classification*; Murphy 2012,
+    section 3.5.
+    """
+
+    def __init__(
+        self,
+        *,
+        alpha: Any = 1.0,
+        force_alpha: bool = True,
+        binarize: float | None = 0.0,
+        input: str = "counts",
+        vocabulary_size: int | None = None,
+        missing: str = "marginalize",
+        inference: str = "exact",
+        class_alpha: Any = 1.0,
+        class_prior: Any = None,
+        fit_prior: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.alpha = alpha
+        self.force_alpha = force_alpha
+        self.binarize = binarize
+        self.input = input
+        self.vocabulary_size = vocabulary_size
+        self.missing = missing
+        self.inference = inference
+        self.class_alpha = class_alpha
+        self.class_prior = class_prior
+        self.fit_prior = fit_prior
+        self.random_state = random_state
+
+    def _encode(self, X: Any, columns: Columns, fitting: bool = False) -> Any:
+        check_missing(self.missing)
+        x = _input.canonical(X)
+        _input.check_finite(x, columns.names, self.missing == "marginalize", DROP_NAN)
+        if self.binarize is None:
+            Bernoulli().check(x, columns.names)
+            return x
+        if not sp.issparse(x):
+            return np.where(np.isnan(x), np.nan, (x > self.binarize).astype(float))
+        if self.binarize < 0:
+            raise ValueError(
+                f"binarize={self.binarize!r} would make every implicit zero of a sparse matrix a presence; use a "
+                "threshold of at least 0, or a dense array"
+            )
+        if np.all(x.data == 1) and self.binarize < 1:
+            return x
+        data = np.where(np.isnan(x.data), np.nan, (x.data > self.binarize).astype(float))
+        return sp.csr_array((data, x.indices, x.indptr), shape=x.shape)
+
+    def _stated(self, columns: Columns, n_classes: int) -> Bernoulli:
+        if isinstance(self.alpha, tuple):
+            if len(self.alpha) != 2:
+                raise ValueError(f"alpha as a tuple is the pair (a, b) of the Beta prior; got {self.alpha!r}")
+            a, b = (concentration(v) for v in self.alpha)
+        else:
+            a = b = concentration(self.alpha)
+        return Bernoulli(a, b, n_classes, columns.n_features)
+
+    @property
+    def alpha_(self) -> Any:
+        """The concentration in use; a pair (a, b) if the two differ."""
+        prior = self._fit_value.features.prior
+        return (prior.a, prior.b) if isinstance(self.alpha, tuple) else prior.a
+
+    @property
+    def feature_count_(self) -> np.ndarray:
+        """Weight of the rows with the column present, (n_classes, n_features)."""
+        return self._fit_value.features.stats.present
+
+    @property
+    def feature_log_prob_(self) -> np.ndarray:
+        """The route's ln p of presence, (n_classes, n_features)."""
+        return self._fit_value.features.params.log_present
+
+    def _logistic_encoder(self) -> Any:
+        from sklearn.preprocessing import Binarizer
+
+        if self.binarize is None:
+            return None
+        d = self._state().columns.n_features
+        return Binarizer(threshold=self.binarize).fit(np.zeros((1, d)))
+
+
+class MultinomialNB(_Words):
+    r"""Naive Bayes on word counts, :math:`\theta_k \sim \mathrm{Dirichlet}(\alpha)`.
+
+    A document is a sequence of words; X holds its counts, or the token ids themselves. With
+    ``inference="mean"`` and ``alpha=1`` the word probabilities are Laplace's
+    :math:`(N_{kj} + 1)/(N_k + V)`, as in scikit-learn; the default route integrates them out (a Polya urn), which
+    knows that a repeated word is weaker evidence than two different ones.
+
+    Parameters
+    ----------
+    alpha : float, array (n_features,) or (n_classes, n_features), default=1.0
+        Dirichlet concentration (pseudo-count) of each word.
+    force_alpha : bool, default=True
+        Accepted for scikit-learn's sake; alpha is always used as given.
+    multinomial_coefficient : bool, default=False
+        Whether p(x) is the probability of the count vector (True) or of the token sequence. It shifts ln p(x),
+        evidence and joint leave-one-out; class probabilities do not change.
+    input : {"counts", "tokens"}, default="counts"
+        With "tokens", X is a list of sequences of token ids; ids outside the vocabulary are dropped.
+    vocabulary_size : int, optional
+        Number of words for token input; default: the largest id at fit, plus one.
+    inference, class_alpha, class_prior, fit_prior, random_state : see `BernoulliNB`
+
+    Attributes
+    ----------
+    classes_, class_count_, class_log_prior_, feature_count_, feature_log_prob_, alpha_, prior_, posterior_,
+    statistics_, log_evidence_, log_evidence_parts_, n_features_in_, feature_names_in_, coef_, intercept_
+
+    Notes
+    -----
+    Fractional counts (tf-idf) are accepted as powers of the probabilities. NaN is an error.
+
+    Examples
+    --------
+    >>> from bayesgen import MultinomialNB
+    >>> model = MultinomialNB().fit([[3, 1], [1, 3]], ["ham", "spam"])
+    >>> model.predict_proba([[2, 0]]).round(3).tolist()  # the plug-in mean says 0.8
+    [[0.769, 0.231]]
+
+    References
+    ----------
+    Murphy 2012, sections 3.4 and 3.5.5; Minka 2000, *Estimating a Dirichlet distribution*.
+    """
+
+    def __init__(
+        self,
+        *,
+        alpha: Any = 1.0,
+        force_alpha: bool = True,
+        multinomial_coefficient: bool = False,
+        input: str = "counts",
+        vocabulary_size: int | None = None,
+        inference: str = "exact",
+        class_alpha: Any = 1.0,
+        class_prior: Any = None,
+        fit_prior: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.alpha = alpha
+        self.force_alpha = force_alpha
+        self.multinomial_coefficient = multinomial_coefficient
+        self.input = input
+        self.vocabulary_size = vocabulary_size
+        self.inference = inference
+        self.class_alpha = class_alpha
+        self.class_prior = class_prior
+        self.fit_prior = fit_prior
+        self.random_state = random_state
+
+    def _encode(self, X: Any, columns: Columns, fitting: bool = False) -> Any:
+        _input.check_finite(X, columns.names, True, "")
+        Multinomial().check(X, columns.names)
+        return X
+
+    def _stated(self, columns: Columns, n_classes: int) -> Multinomial:
+        if isinstance(self.alpha, tuple):
+            raise ValueError("alpha as a tuple (a, b) is for BernoulliNB; pass a list or array for one per word")
+        alpha = concentration(self.alpha)
+        return Multinomial(alpha, bool(self.multinomial_coefficient), n_classes, columns.n_features)
+
+    @property
+    def feature_count_(self) -> np.ndarray:
+        """Weighted word counts, (n_classes, n_features)."""
+        return self._fit_value.features.stats.word_count
+
+    @property
+    def feature_log_prob_(self) -> np.ndarray:
+        """The route's log word probabilities, (n_classes, n_features)."""
+        return self._fit_value.features.params.log_prob
+
+    def _lengths(self, lengths: Any, n_rows: int, fit: Fit) -> np.ndarray:
+        if lengths is None:
+            seen = max(fit.count.sum(), 1e-300)
+            lengths = int(np.rint(fit.features.stats.word_count.sum() / seen))
+        out = np.asarray(lengths)
+        if out.dtype.kind not in "iu" or (out < 0).any() or out.shape not in ((), (n_rows,)):
+            raise ValueError(f"lengths must be a whole number or one for each of the {n_rows} rows; got {lengths!r}")
+        return np.broadcast_to(out, (n_rows,))
+
+    def _logistic_encoder(self) -> Any:
+        self._refuse_exact_logistic("the Polya urn makes repeated words weaker evidence")
+        return None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        return tags

@@ -1,0 +1,39 @@
+"""The README's code runs, and prints what it says."""
+
+import ast
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+README = Path(__file__).parent.parent / "README.md"
+
+
+def code_blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```", README.read_text(encoding="utf-8"), flags=re.M | re.S)
+
+
+def test_the_first_example_gives_the_numbers_it_shows():
+    (source,) = code_blocks("python")
+    scope, shown = {}, 0
+    lines = source.splitlines()
+    for statement in ast.parse(source).body:
+        code = ast.get_source_segment(source, statement)
+        comment = lines[statement.end_lineno] if statement.end_lineno < len(lines) else ""
+        if not isinstance(statement, ast.Expr):
+            exec(code, scope)  # noqa: S102
+            continue
+        value = eval(code, scope)
+        expected = eval(comment.removeprefix("# "), {"array": np.array})
+        np.testing.assert_allclose(value, expected, rtol=1e-6)
+        shown += 1
+    assert shown == 3
+    assert np.all(scope["lower"] <= scope["upper"])
+
+
+@pytest.mark.parametrize("ending", ["python -m bayesgen", "python -m pytest"])
+def test_one_command_does_all_the_set_up(ending):
+    commands = [line for block in code_blocks("bash") for line in block.splitlines() if line.endswith(f"&& {ending}")]
+    assert len(commands) == 1
+    assert commands[0].startswith("python -m pip install ")
