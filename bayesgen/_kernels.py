@@ -13,7 +13,13 @@ from threadpoolctl import threadpool_limits
 
 from bayesgen._math import log_rising, safe_log
 
+try:
+    from scipy.sparse._sparsetools import coo_todense
+except ImportError:
+    coo_todense = None
+
 CHUNK = 2048
+ENTRIES = 1 << 18  # stored entries of a sparse matrix taken at once
 THREADED_CELLS = 1_000_000  # below this, starting threads costs more than it saves
 
 
@@ -79,33 +85,38 @@ def class_sums(x: Any, codes: np.ndarray, weights: np.ndarray | None, n_classes:
 
 
 def _sparse_class_sums(x: Any, codes: np.ndarray, weights: np.ndarray | None, n_classes: int) -> np.ndarray:
-    """Scatter-add of the stored entries into (K, d), a few hundred thousand at a time.
-
-    `np.bincount` adds exactly what `np.add.at` would, several times faster; chunks keep its index
-    array in cache.
-    """
+    """Scatter-add of the stored entries into (K, d), a few hundred thousand at a time."""
     n, d = x.shape
-    total = np.zeros(n_classes * d)
-    span = 1 << 18
+    total = np.zeros((n_classes, d))
+    codes = codes.astype(x.indices.dtype, copy=False)
     i = 0
     while i < n:
-        j = max(i + 1, int(np.searchsorted(x.indptr, x.indptr[i] + span, side="right")) - 1)
+        j = max(i + 1, int(np.searchsorted(x.indptr, x.indptr[i] + ENTRIES, side="right")) - 1)
         j = min(j, n)
         a, b = x.indptr[i], x.indptr[j]
         per_row = np.diff(x.indptr[i : j + 1])
         data = x.data[a:b].astype(float, copy=False)
         if weights is not None:
             data = data * np.repeat(weights[i:j], per_row)
-        _scatter_add(total, np.repeat(codes[i:j], per_row), x.indices[a:b], data, n_classes, d)
+        scatter_add(total, np.repeat(codes[i:j], per_row), x.indices[a:b], data)
         i = j
-    return total.reshape(n_classes, d)
+    return total
 
 
-def _scatter_add(
-    total: np.ndarray, row: np.ndarray, col: np.ndarray, data: np.ndarray, n_rows: int, n_cols: int
-) -> None:
-    index = row.astype(np.int64) * n_cols + col
-    total += np.bincount(index, weights=data, minlength=n_rows * n_cols)
+def _scatter_by_bincount(total: np.ndarray, row: np.ndarray, col: np.ndarray, data: np.ndarray) -> None:
+    """total[row, col] += data, repeated places included."""
+    index = row.astype(np.int64) * total.shape[1] + col
+    total += np.bincount(index, weights=data, minlength=total.size).reshape(total.shape)
+
+
+def _scatter_by_scipy(total: np.ndarray, row: np.ndarray, col: np.ndarray, data: np.ndarray) -> None:
+    """The same by the loop behind scipy's `coo_array.toarray`: two to three times faster, no temporary."""
+    n_rows, n_cols = total.shape
+    coo_todense(n_rows, n_cols, len(data), row, col, data, total.ravel(), 0)
+
+
+# The loop is not public in scipy; without it the result is the same, slower.
+scatter_add = _scatter_by_bincount if coo_todense is None else _scatter_by_scipy
 
 
 # ------------------------------------------------------------------------------- moments of classes

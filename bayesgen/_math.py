@@ -34,6 +34,13 @@ def safe_log(x: Array) -> Array:
     """Ln x with ln 0 = -inf, without passing through a division or an invalid value."""
     xp = namespace(x)
     positive = x > 0
+    if xp is np:
+        x = np.asarray(x, dtype=float)
+        out = np.full(x.shape, -np.inf)
+        np.log(x, out=out, where=positive)
+        if not positive.all():
+            out[~(x >= 0)] = np.nan
+        return out
     return xp.where(positive, xp.log(xp.where(positive, x, 1.0)), xp.where(x == 0, -xp.inf, xp.nan))
 
 

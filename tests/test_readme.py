@@ -22,7 +22,7 @@ def test_the_first_example_gives_the_numbers_it_shows():
         code = ast.get_source_segment(source, statement)
         comment = lines[statement.end_lineno] if statement.end_lineno < len(lines) else ""
         if not isinstance(statement, ast.Expr):
-            exec(code, scope)  # noqa: S102
+            exec(code, scope)
             continue
         value = eval(code, scope)
         expected = eval(comment.removeprefix("# "), {"array": np.array})

@@ -24,6 +24,14 @@ def check_input(kind: str) -> None:
         raise ValueError(f"input must be 'counts' or 'tokens'; got {kind!r}")
 
 
+def _above(values: np.ndarray, threshold: float) -> np.ndarray:
+    """1 above the threshold, else 0; NaN stays NaN."""
+    out = (values > threshold).astype(float)
+    if np.isnan(values.sum()):
+        out[np.isnan(values)] = np.nan
+    return out
+
+
 class _Words(GenerativeBase):
     """What the two event models for text share: counts or token ids, and the word attributes."""
 
@@ -143,7 +151,7 @@ class BernoulliNB(_Words):
             Bernoulli().check(x, columns.names)
             return x
         if not sp.issparse(x):
-            return np.where(np.isnan(x), np.nan, (x > self.binarize).astype(float))
+            return _above(x, self.binarize)
         if self.binarize < 0:
             raise ValueError(
                 f"binarize={self.binarize!r} would make every implicit zero of a sparse matrix a presence; use a "
@@ -151,8 +159,7 @@ class BernoulliNB(_Words):
             )
         if np.all(x.data == 1) and self.binarize < 1:
             return x
-        data = np.where(np.isnan(x.data), np.nan, (x.data > self.binarize).astype(float))
-        return sp.csr_array((data, x.indices, x.indptr), shape=x.shape)
+        return sp.csr_array((_above(x.data, self.binarize), x.indices, x.indptr), shape=x.shape)
 
     def _stated(self, columns: Columns, n_classes: int) -> Bernoulli:
         if isinstance(self.alpha, tuple):

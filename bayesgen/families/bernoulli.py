@@ -160,6 +160,8 @@ class Bernoulli(Family):
     def _sparse_log_prob(self, params: BernoulliParams, x: Any, missing: Any) -> Array:
         """Every column absent, corrected at the stored entries; log(0) is counted apart."""
         certain = np.isneginf(params.log_absent)
+        if missing is None and not certain.any():
+            return params.log_absent.sum(-1) + contract(x, params.log_present - params.log_absent)
         log_absent = np.where(certain, 0.0, params.log_absent)
         out = log_absent.sum(-1) + contract(x, params.log_present) - contract(x, log_absent)
         impossible = certain.sum(-1) - contract(x, certain.astype(float))

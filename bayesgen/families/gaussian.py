@@ -53,6 +53,7 @@ from bayesgen.families.moments import (
 __all__ = ["Gaussian", "GaussianParams", "GaussianStats", "SharedVarianceGaussian"]
 
 LOG_2PI = float(np.log(2 * np.pi))
+NEAR = 16.0  # class means within this many standard deviations share matrix products
 LOST_DIGITS = 1e-6  # a downdated scale below this share of the whole is recomputed from the rows
 
 
@@ -78,6 +79,30 @@ class GaussianParams(NamedTuple):
     """Rounding error of the mean, (K, d)"""
     variance: Array
     """(K, d); equal rows with a shared variance"""
+
+
+def _near_log_prob(
+    x: Any, centre: np.ndarray, low: np.ndarray, shift: np.ndarray, variance: np.ndarray, norm: np.ndarray
+) -> np.ndarray:
+    """Normal log densities of all classes by products with x - c and its square, c near every mean.
+
+    (x - m)^2 = (x - c)^2 - 2 (x - c)(m - c) + (m - c)^2; a missing cell adds nothing.
+    """
+    square, cross = (-0.5 / variance).T, (shift / variance).T
+    constant = norm - 0.5 * shift**2 / variance
+    out = np.empty((x.shape[0], len(shift)))
+    for block in _kernels.row_blocks(x.shape[0], x.shape[1], cells=1 << 17):
+        rows = _kernels.rows(x, block)
+        residual = (rows - centre) - low
+        missing = np.isnan(residual)
+        if missing.any():
+            residual[missing] = 0.0
+            out[block] = (~missing).astype(float) @ constant.T
+        else:
+            out[block] = constant.sum(axis=1)
+        out[block] += residual @ cross
+        out[block] += np.multiply(residual, residual, out=residual) @ square
+    return out
 
 
 class _Diagonal(Family):
@@ -152,7 +177,13 @@ class _Diagonal(Family):
 
     def log_prob(self, params: GaussianParams, x: Any) -> Array:
         """See `Family.log_prob`."""
-        norm = -0.5 * (LOG_2PI + namespace(params.variance).log(params.variance))
+        xp = namespace(x, params.variance)
+        norm = -0.5 * (LOG_2PI + xp.log(params.variance))
+        if xp is np:
+            centre, low = params.mean[0], params.mean_low[0]
+            shift = difference(params.mean, params.mean_low, centre, low)
+            if (shift**2 <= NEAR**2 * params.variance).all():
+                return _near_log_prob(x, centre, low, shift, params.variance, norm)
 
         def term(residual: Array, k: int) -> Array:
             return norm[k] - 0.5 * residual**2 / params.variance[k]

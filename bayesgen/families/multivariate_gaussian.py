@@ -35,7 +35,7 @@ from bayesgen._math import Array, log_multigamma_ratio, log_rising, namespace, s
 from bayesgen._random import generator
 from bayesgen.families import dirichlet
 from bayesgen.families.base import Family, Labels, Names, Problem, as_weights, class_count, family, own_class, static
-from bayesgen.families.gaussian import LOG_2PI, LOST_DIGITS
+from bayesgen.families.gaussian import LOG_2PI, LOST_DIGITS, NEAR
 from bayesgen.families.moments import (
     check_scale,
     default_variance,
@@ -56,7 +56,6 @@ __all__ = [
 ]
 
 LOG_PI = float(np.log(np.pi))
-NEAR = 16.0  # class means within this many standard deviations share one matrix product
 
 
 class MultivariateGaussianStats(NamedTuple):
