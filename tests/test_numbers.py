@@ -466,7 +466,9 @@ def test_default_scale_of_columns_without_spread():
 
 def test_a_partly_stated_prior_keeps_what_is_stated():
     prior = NormalInverseWishart(mean=[1.0, 2.0], df=7.0)
-    case = Case("", lambda **kw: GaussianDiscriminantAnalysis(prior=prior, **kw), GDAOracle([1.0, 2.0], 0.01, 7.0), REALS)
+    case = Case(
+        "", lambda **kw: GaussianDiscriminantAnalysis(prior=prior, **kw), GDAOracle([1.0, 2.0], 0.01, 7.0), REALS
+    )
     fit = case.oracle.fit(REALS, CODES, 3)
     model = case.make().fit(REALS, Y)
     agree_predictions(model, fit, case.new, "exact")
@@ -673,14 +675,16 @@ def test_missing_cells_of_a_maximum_likelihood_model_that_exists(case, route):
 def test_missing_cells_of_a_sparse_matrix(kind):
     X = with_holes(BITS, 3)
     dense, sparse = kind().fit(X, Y), kind().fit(sp.csr_array(X), Y)
-    np.testing.assert_allclose(sparse.predict_joint_log_proba(sp.csr_array(X)), dense.predict_joint_log_proba(X), rtol=1e-13)
-    np.testing.assert_allclose(sparse.log_evidence_, dense.log_evidence_, rtol=1e-13)
     np.testing.assert_allclose(
-        sparse.loo(sp.csr_array(X), Y).log_joint, dense.loo(X, Y).log_joint, rtol=1e-13
+        sparse.predict_joint_log_proba(sp.csr_array(X)), dense.predict_joint_log_proba(X), rtol=1e-13
     )
+    np.testing.assert_allclose(sparse.log_evidence_, dense.log_evidence_, rtol=1e-13)
+    np.testing.assert_allclose(sparse.loo(sp.csr_array(X), Y).log_joint, dense.loo(X, Y).log_joint, rtol=1e-13)
 
 
-@each_route([BY_NAME[n] for n in ("GDA", "GDA, per class", "GDA, means by class", "GDA, per class, everything by class")])
+@each_route(
+    [BY_NAME[n] for n in ("GDA", "GDA, per class", "GDA, means by class", "GDA, per class, everything by class")]
+)
 def test_missing_cells_of_a_vector_are_integrated_out_at_prediction(case, route):
     fit = reference(case)
     model = case.make(inference=route, missing="marginalize").fit(case.X, Y)
@@ -829,7 +833,11 @@ def test_printed_check_values(name):
 # ------------------------------------------------------------------------------------ one row at a time
 
 STATED = [c for c in CASES if not c.name.startswith(("general", "mixed"))]
-STATED = [c for c in STATED if "reference" not in c.name and c.name not in ("normal", "normal, shared", "GDA", "GDA, per class")]
+STATED = [
+    c
+    for c in STATED
+    if "reference" not in c.name and c.name not in ("normal", "normal, shared", "GDA", "GDA, per class")
+]
 
 
 @each(STATED)
@@ -926,7 +934,10 @@ def test_word_counts_past_2_to_the_31(route, coefficient):
     X = LARGE.astype(np.int64)
     fit = MultinomialOracle(0.5, coefficient).fit(X, CODES, 3)
     model = MultinomialNB(alpha=0.5, multinomial_coefficient=coefficient, inference=route).fit(X, Y)
-    assert model.feature_count_.astype(np.int64).tolist() == np.array([X[CODES == k].sum(axis=0) for k in range(3)]).tolist()
+    assert (
+        model.feature_count_.astype(np.int64).tolist()
+        == np.array([X[CODES == k].sum(axis=0) for k in range(3)]).tolist()
+    )
     # With the coefficient, terms of 1e12 nearly cancel.
     joint, size = as_float(fit.log_joint(X, route)), np.abs(X * np.log(X)).sum(axis=1, keepdims=True)
     agree(model.predict_joint_log_proba(X), joint, 32 * EPS * size)
@@ -947,7 +958,9 @@ def test_poisson_counts_past_2_to_the_31(route):
         agree(model.loo(X, Y).log_joint, as_float(fit.loo()))
 
 
-@pytest.mark.parametrize("name", ["Bernoulli", "multinomial", "categorical", "Poisson", "normal, stated", "GDA, stated"])
+@pytest.mark.parametrize(
+    "name", ["Bernoulli", "multinomial", "categorical", "Poisson", "normal, stated", "GDA, stated"]
+)
 def test_weights_past_2_to_the_31(name):
     case = BY_NAME[name]
     w = np.where(np.arange(14) % 2 == 0, 2.0**33 + 1, 2.0**31 + 3)
@@ -1134,7 +1147,12 @@ def log_rising_total(z, n):
     return np.log(z + np.arange(n)).sum()
 
 
-FORMATS = {"dense": np.asarray, "CSR": sp.csr_array, "CSC": sp.csc_matrix, "float32 CSR": lambda x: sp.csr_array(x.astype(np.float32))}
+FORMATS = {
+    "dense": np.asarray,
+    "CSR": sp.csr_array,
+    "CSC": sp.csc_matrix,
+    "float32 CSR": lambda x: sp.csr_array(x.astype(np.float32)),
+}
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -1153,7 +1171,9 @@ def test_fifty_thousand_words(form):
     exact = MultinomialNB(alpha=alpha).fit(X, y)
     joint = [[log_class[k] + urn(counts[i], alpha + N[k]) for k in range(3)] for i in rows]
     agree(exact.predict_joint_log_proba(X)[rows], joint)
-    evidence = sum(log_rising_by_steps(alpha, N[k]).sum() - log_rising_total(alpha * WIDE, N[k].sum()) for k in range(3))
+    evidence = sum(
+        log_rising_by_steps(alpha, N[k]).sum() - log_rising_total(alpha * WIDE, N[k].sum()) for k in range(3)
+    )
     agree(exact.log_evidence_parts_["x_given_y"], evidence)
     loo = exact.loo(X, y)
     for i in rows:
