@@ -31,7 +31,7 @@ def special(xp: ModuleType) -> ModuleType:
 
 
 def safe_log(x: Array) -> Array:
-    """Ln x with ln 0 = -inf, without passing through a division or an invalid value."""
+    """Log of x, with ln 0 = -inf, without passing through a division or an invalid value."""
     xp = namespace(x)
     positive = x > 0
     if xp is np:
@@ -77,7 +77,7 @@ def log_rising(z: Array, n: Array) -> Array:
 
 
 def log_factorial(x: np.ndarray) -> np.ndarray:
-    """Ln x! = ln Gamma(x + 1); small whole numbers come from a table."""
+    """Log of x! = Gamma(x + 1); small whole numbers come from a table."""
     x = np.asarray(x, dtype=float)
     if x.size > 256 and x.max() < 4096 and np.all(x == np.floor(x)):
         return scipy_special.gammaln(np.arange(x.max() + 1) + 1.0)[x.astype(np.int64)]

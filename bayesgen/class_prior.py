@@ -60,7 +60,7 @@ class ClassPrior:
         return ClassPrior(self.concentration() + count, None, self.n_classes)
 
     def log_prob(self, route: str, count: Array) -> Array:
-        """Ln of the class probabilities that a route plugs in (or, exact, the predictive), shape (K,)."""
+        """Log of the class probabilities that a route plugs in (or, exact, the predictive), shape (K,)."""
         if self.fixed is not None:
             return safe_log(np.asarray(self.fixed, dtype=float))
         if route in ("mle", "unbiased"):
@@ -74,7 +74,7 @@ class ClassPrior:
         return dirichlet.log_normalised(counts)
 
     def log_evidence(self, count: Array) -> Array:
-        """Ln p(y) of the label sequence, ()."""
+        """Log of p(y), the label sequence, ()."""
         if self.fixed is not None:
             return dirichlet.dot_log(count, safe_log(np.asarray(self.fixed, dtype=float)))
         alpha = self.concentration()
@@ -92,7 +92,7 @@ class ClassPrior:
         return dirichlet.log_density(self.concentration(), log_prob)
 
     def log_loo(self, codes: np.ndarray, weights: np.ndarray, count: np.ndarray) -> np.ndarray:
-        """Ln p(y = k | all labels but i), shape (n, K)."""
+        """Log of p(y = k | all labels but i), shape (n, K)."""
         if self.fixed is not None:
             return np.broadcast_to(self.log_prob("exact", count), (len(codes), self.n_classes))
         left = np.broadcast_to(self.condition(count).concentration(), (len(codes), self.n_classes)).copy()

@@ -90,7 +90,7 @@ class FeatureFit(_Value):
             return self.stated.log_prob(self.params, x)
 
     def log_evidence(self) -> float:
-        """Ln p(X | y)."""
+        """Log of p(X | y)."""
         with np.errstate(all="ignore"):
             return float(self.prior.log_evidence(self.stats))
 
@@ -100,7 +100,7 @@ class FeatureFit(_Value):
             return self.prior.log_loo(x, labels, self.stats)
 
     def draw_log_prob(self, rng: np.random.Generator, n: int, x: Any) -> np.ndarray:
-        """Ln p(x | y = k, parameters) for n posterior draws, shape (n, rows, K)."""
+        """Log of p(x | y = k, parameters) for n posterior draws, shape (n, rows, K)."""
         with np.errstate(all="ignore"):
             return self.posterior.draw_log_prob(self.posterior.draw(rng, n), x)
 
@@ -319,7 +319,7 @@ class Fit(_Value):
         return add_class(log_class, self.features.log_prob(x))
 
     def log_evidence_parts(self) -> dict[str, float]:
-        """Ln p(y) and ln p(X | y)."""
+        """Logs of p(y) and of p(X | y)."""
         everyone = np.ones(len(self.classes), dtype=bool)
         for part, names in self._parts():
             self._raise(
@@ -347,7 +347,7 @@ class Fit(_Value):
     # ---- draws
 
     def draw_log_joint(self, x: Any, n: int, seed: Any) -> Iterator[np.ndarray]:
-        """Ln p(x, y = k | parameters) for n posterior draws, in pieces (s, rows, K) of bounded memory."""
+        """Log of p(x, y = k | parameters) for n posterior draws, in pieces (s, rows, K) of bounded memory."""
         self.check_posterior()
         rng = generator(seed)
         posterior = self.class_prior.condition(self.count)
@@ -360,7 +360,7 @@ class Fit(_Value):
             yield add_class(log_class, self.features.draw_log_prob(rng, size, x))
 
     def sample(self, n: int, seed: Any, lengths: Any) -> tuple[Any, np.ndarray]:
-        """N independent rows (x, class codes) of the route's p(x, y)."""
+        """Independent rows (x, class codes), n of them, from the route's p(x, y)."""
         self.check_predictive()
         rng = generator(seed)
         prob = np.exp(self.log_class)
@@ -369,7 +369,7 @@ class Fit(_Value):
 
 
 def add_class(log_class: np.ndarray, features: np.ndarray) -> np.ndarray:
-    """Ln p(y) + ln p(x | y); a class of probability zero is -inf, and its features are not consulted."""
+    """Log of p(y) p(x | y); a class of probability zero is -inf, and its features are not consulted."""
     never = np.isneginf(log_class)
     if not never.any():
         return log_class + features

@@ -32,7 +32,7 @@ exclude_patterns = ["_build", "conf.py", "jupyter_execute", "**.ipynb_checkpoint
 html_theme = "pydata_sphinx_theme"
 html_title = "bayesgen"
 html_theme_options = {"logo": {"text": "bayesgen"}, "show_toc_level": 2, "navigation_with_keys": False}
-html_sidebars = {"changelog": [], "contributing": [], "install": [], "notation": []}
+html_sidebars = {page.stem: [] for page in HERE.glob("*.md") if not page.stem.startswith(("api", "index"))}
 html_show_sphinx = False
 
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]

@@ -262,12 +262,12 @@ class GenerativeBase(Prediction, Program, ClassifierMixin, Shell):
 
     @property
     def log_evidence_parts_(self) -> dict[str, float]:
-        """Ln p(y) and ln p(X | y), exact, as ``{"y": ..., "x_given_y": ...}``, in nats."""
+        """Logs of p(y) and of p(X | y), exact, as ``{"y": ..., "x_given_y": ...}``, in nats."""
         return self._fit_value.log_evidence_parts()
 
     @property
     def log_evidence_(self) -> float:
-        """Ln p(X, y): exact log evidence of the labelled rows under the prior, in nats.
+        """The exact log evidence, ln p(X, y), of the labelled rows under the prior, in nats.
 
         With data-scaled default priors of the Gaussian models the data are used twice; state the prior to
         compare models by it.

@@ -36,12 +36,12 @@ class Prediction(Shell):
         return safe_log(_input.check_class_prior(class_prior, len(self.classes_)))
 
     def predict_joint_log_proba(self, X: Any) -> np.ndarray:
-        """Ln p(x, y) of each row and class, (n_samples, n_classes), by the estimator's route."""
+        """Log of p(x, y) for each row and class, (n_samples, n_classes), by the estimator's route."""
         fit = self._fit_value
         return fit.log_joint(self._rows(X))
 
     def predict_log_proba(self, X: Any, class_prior: Any = None) -> np.ndarray:
-        """Ln p(y | x), (n_samples, n_classes); see `predict_proba`."""
+        """Log of p(y | x), (n_samples, n_classes); see `predict_proba`."""
         fit = self._fit_value
         return normalise(fit.log_joint(self._rows(X), self._log_class(class_prior)))
 
@@ -73,7 +73,7 @@ class Prediction(Shell):
         return fit.classes[codes]
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Ln p(x) of each row, (n_samples,): low values are rows unlike the training set."""
+        """Log of p(x) for each row, (n_samples,): low values are rows unlike the training set."""
         return logsumexp(self.predict_joint_log_proba(X))
 
     def sample_proba(self, X: Any, n_draws: int = 1000, random_state: Any = None) -> np.ndarray:
@@ -192,7 +192,7 @@ class Prediction(Shell):
 
 
 def normalise(joint: np.ndarray) -> np.ndarray:
-    """Ln p(y | x) from the log joint over the last axis; NaN for rows that no class can generate."""
+    """Log of p(y | x) from the log joint over the last axis; NaN for rows that no class can generate."""
     impossible = warn_impossible(joint)
     if impossible.any():
         joint = np.where(impossible[..., None], np.nan, joint)

@@ -75,7 +75,7 @@ def class_sums(x: Any, r: Weights, n_classes: int) -> np.ndarray:
 
 
 def contract(x: Any, table: Array) -> Array:
-    """X @ table.T for non-negative x (n, d), dense or sparse, and a table (K, d) that may hold -inf.
+    """Product x @ table.T for non-negative x (n, d), dense or sparse, and a table (K, d) that may hold -inf.
 
     0 * (-inf) counts as 0, and a positive entry against -inf gives -inf.
     """
@@ -93,7 +93,7 @@ def contract(x: Any, table: Array) -> Array:
 
 
 def dense(x: Any) -> Array:
-    """X as a dense array."""
+    """The matrix as a dense array."""
     return x.toarray() if sp.issparse(x) else x
 
 
@@ -128,7 +128,7 @@ def refuse_columns(x: Any, bad: Any, message: str, names: Names = None) -> None:
 
 
 def split_missing(x: Any) -> tuple[Any, Any]:
-    """X with NaN replaced by 0, and the indicator of its NaN cells (None if there are none)."""
+    """Data with NaN replaced by 0, and the indicator of its NaN cells (None if there are none)."""
     if sp.issparse(x):
         nan = np.isnan(x.data)
         if not nan.any():
@@ -242,7 +242,7 @@ class Family:
         raise NotImplementedError
 
     def log_prob(self, params: Any, x: Any) -> Array:
-        """Ln p(x | y = k, parameters), shape (n, K); missing cells are integrated out."""
+        """Log of p(x | y = k, parameters), shape (n, K); missing cells are integrated out."""
         raise NotImplementedError
 
     def log_likelihood(self, params: Any, stats: Any) -> Array:
@@ -266,19 +266,19 @@ class Family:
         raise NotImplementedError
 
     def log_predictive(self, x: Any) -> Array:
-        """Ln E[p(x | y = k, parameters)], shape (n, K): parameters integrated out."""
+        """Log of E[p(x | y = k, parameters)], shape (n, K): parameters integrated out."""
         raise NotImplementedError
 
     def log_evidence(self, stats: Any) -> Array:
-        """Ln p(X | y): the log marginal likelihood of the statistics under this prior."""
+        """Log of p(X | y): the marginal likelihood of the statistics under this prior."""
         raise NotImplementedError
 
     def log_loo(self, x: Any, y: Any, stats: Any) -> np.ndarray:
-        """Ln p(x_i | y = k, all rows but i), shape (n, K), by downdating; NaN where it does not exist."""
+        """Log of p(x_i | y = k, all rows but i), shape (n, K), by downdating; NaN where it does not exist."""
         raise NotImplementedError
 
     def draw(self, key: Any, n: int) -> Any:
-        """N independent draws of the parameters, with a leading axis."""
+        """Independent draws of the parameters, n of them along a leading axis."""
         raise NotImplementedError
 
     def sample(self, params: Any, y: np.ndarray, key: Any, lengths: Any = None) -> Any:

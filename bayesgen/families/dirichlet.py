@@ -43,7 +43,7 @@ def warn_boundary(what: str) -> None:
 
 
 def log_normalised(counts: Array) -> Array:
-    """Ln of counts divided by their sum over the last axis; NaN where the sum is zero."""
+    """Log of counts divided by their sum over the last axis; NaN where the sum is zero."""
     return safe_log(safe_divide(counts, counts.sum(-1, keepdims=True)))
 
 
@@ -56,7 +56,7 @@ def log_density(alpha: Array, log_prob: Array) -> Array:
 
 
 def log_evidence(alpha: Array, count: Array) -> Array:
-    r"""Ln of the Polya urn, :math:`\sum_j\ln(\alpha_j)_{n_j} - \ln(A)_N`, over the last axis."""
+    r"""Log of the Polya urn, :math:`\sum_j\ln(\alpha_j)_{n_j} - \ln(A)_N`, over the last axis."""
     return log_rising(alpha, count).sum(-1) - log_rising(alpha.sum(-1), count.sum(-1))
 
 

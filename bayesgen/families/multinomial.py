@@ -68,7 +68,7 @@ class MultinomialParams(NamedTuple):
 
 
 def _log_coefficient(x: Any) -> Array:
-    """Ln L! - sum_j ln x_j! of each row."""
+    """Log of the multinomial coefficient of each row, ln L! - sum_j ln x_j!."""
     if namespace(x) is not np:
         gammaln = special(namespace(x)).gammaln
         return gammaln(x.sum(-1) + 1) - gammaln(x + 1).sum(-1)
