@@ -122,20 +122,26 @@ scatter_add = _scatter_by_bincount if coo_todense is None else _scatter_by_scipy
 # ------------------------------------------------------------------------------- moments of classes
 
 
-def _pilots(x: Any, codes: np.ndarray, n_classes: int) -> np.ndarray:
-    """A row near each class mean, shape (K, d): the mean of the first rows of the class.
+def _pilots(x: Any, codes: np.ndarray, weights: np.ndarray | None, n_classes: int) -> np.ndarray:
+    """A row near each class mean, shape (K, d): the weighted mean of the first rows of the class.
 
-    Residuals about it keep every digit when the data sit far from zero or the classes far apart.
+    Residuals about it keep every digit when the data sit far from zero or the classes far apart. Rows of
+    weight zero are not looked at.
     """
     d = x.shape[1]
     out = np.zeros((n_classes, d))
     first = np.full(n_classes, -1)
-    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    counted = np.arange(len(codes)) if weights is None else np.flatnonzero(weights)
+    first[codes[counted[::-1]]] = counted[::-1]
     for k in np.flatnonzero(first >= 0):
-        window = slice(first[k], first[k] + 256)
-        block = rows(x, np.arange(len(codes))[window][codes[window] == k]).astype(float)
+        index = first[k] + np.flatnonzero(codes[first[k] : first[k] + 256] == k)
+        w = None
+        if weights is not None:
+            index = index[weights[index] > 0]
+            w = weights[index]
+        block = rows(x, index).astype(float)
         with np.errstate(over="ignore", invalid="ignore"):
-            out[k] = block[0] + (block - block[0]).mean(axis=0)
+            out[k] = block[0] + np.average(block - block[0], axis=0, weights=w)
     return out
 
 
@@ -144,7 +150,7 @@ def pooled_moments(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Pilots (K, d), residual sums (K, d) and residual scatter (d, d) summed over the classes."""
     n, d = x.shape
-    pilot = _pilots(x, codes, n_classes)
+    pilot = _pilots(x, codes, weights, n_classes)
 
     def work(lo: int, hi: int) -> tuple[np.ndarray, np.ndarray]:
         total, scatter = np.zeros((n_classes, d)), np.zeros((d, d))
@@ -164,7 +170,7 @@ def class_moments(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Pilots (K, d), residual sums (K, d) and residual scatter (K, d, d) of each class."""
     n, d = x.shape
-    pilot = _pilots(x, codes, n_classes)
+    pilot = _pilots(x, codes, weights, n_classes)
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(n_classes + 1))
 
@@ -188,7 +194,7 @@ def diagonal_moments(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Pilots (K, d), residual sums (K, d) and sums of squared residuals (K, d) of each class."""
     n, d = x.shape
-    pilot = _pilots(x, codes, n_classes)
+    pilot = _pilots(x, codes, weights, n_classes)
 
     def work(lo: int, hi: int) -> tuple[np.ndarray, np.ndarray]:
         total, square = np.zeros((n_classes, d)), np.zeros((n_classes, d))
@@ -216,10 +222,12 @@ def observed_moments(
             continue
         block = rows(x, index).astype(float)
         w = np.ones(len(index)) if weights is None else weights[index]
-        observed = ~np.isnan(block)
+        observed = ~np.isnan(block) & (w > 0)[:, None]
         first = np.where(observed.any(axis=0), block[observed.argmax(axis=0), np.arange(d)], 0.0)
-        residual = np.where(observed, block - first, 0.0)
-        seen[k], pilot[k] = w @ observed, first
+        seen[k] = w @ observed
+        step = w @ np.where(observed, block - first, 0.0)
+        pilot[k] = first + np.where(seen[k] > 0, step / np.where(seen[k] > 0, seen[k], 1.0), 0.0)
+        residual = np.where(observed, block - pilot[k], 0.0)
         total[k], square[k] = w @ residual, w @ (residual * residual)
     return seen, pilot, total, square
 

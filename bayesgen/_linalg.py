@@ -60,6 +60,23 @@ def inverse_factor(a: Array) -> tuple[Array, Array]:
     return inverse_lower(lower) / sd[..., None, :], logdet
 
 
+def log_det_growth(a: Array, b: Array) -> tuple[Array, Array]:
+    """Give ln |a|, and ln |a + b| - ln |a| for b positive semi-definite.
+
+    Where b is small beside a, the growth is a sum of log1p of relative eigenvalues: an evidence multiplies it by
+    degrees of freedom that may be large, and a difference of two logarithms would have lost its digits.
+    """
+    inverse, log_det = inverse_factor(a)
+    growth = inverse_factor(a + b)[1] - log_det
+    if namespace(a, b) is not np:
+        return log_det, growth
+    relative = inverse @ b @ np.swapaxes(inverse, -1, -2)
+    small = np.trace(relative, axis1=-2, axis2=-1) < 1.0
+    if small.any():
+        growth = np.where(small, np.log1p(np.maximum(np.linalg.eigvalsh(relative), -0.5)).sum(-1), growth)
+    return log_det, growth
+
+
 def dependent_columns(a: np.ndarray) -> list[int]:
     """Columns that make a covariance matrix singular: [] if it is positive definite.
 

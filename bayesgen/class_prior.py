@@ -95,9 +95,11 @@ class ClassPrior:
         """Log of p(y = k | all labels but i), shape (n, K)."""
         if self.fixed is not None:
             return np.broadcast_to(self.log_prob("exact", count), (len(codes), self.n_classes))
-        left = np.broadcast_to(self.condition(count).concentration(), (len(codes), self.n_classes)).copy()
-        left[np.arange(len(codes)), codes] -= weights
-        return safe_log(safe_divide(np.maximum(left, 0.0), left.sum(axis=1, keepdims=True)))
+        left = np.broadcast_to(count, (len(codes), self.n_classes)).astype(float)
+        own = np.arange(len(codes)), codes
+        left[own] = np.maximum(left[own] - weights, 0.0)
+        left += self.concentration()  # after the counts: a small concentration keeps its digits
+        return safe_log(safe_divide(left, left.sum(axis=1, keepdims=True)))
 
     def draw(self, key: Any, n: int) -> np.ndarray:
         """N draws of ln phi, shape (n, K)."""

@@ -74,7 +74,11 @@ class FeatureFit(_Value):
             else:
                 params = self.posterior.mode() if self.route == "map" else self.posterior.mean()
         # Column order makes the transposed tables of matrix products contiguous.
-        return type(params)(*(np.asfortranarray(p) if np.ndim(p) == 2 else p for p in params))
+        params = type(params)(*(np.asfortranarray(p) if np.ndim(p) == 2 else p for p in params))
+        for leaf in params:
+            if isinstance(leaf, np.ndarray):
+                leaf.flags.writeable = False
+        return params
 
     def problem(self, needed: np.ndarray) -> Problem | None:
         """Why rows cannot be scored, for the needed classes (K,); None if they can."""

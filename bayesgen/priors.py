@@ -10,6 +10,9 @@ import numpy as np
 __all__ = ["Gamma", "NormalInverseGamma", "NormalInverseWishart"]
 
 
+LARGEST = 1e150  # squares of larger values leave float64
+
+
 class _Prior:
     """Equality and checks that work on array fields."""
 
@@ -21,16 +24,20 @@ class _Prior:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _require(self, name: str, good: Any, expected: str) -> None:
+    def _require(self, name: str, good: Any, expected: str, optional: bool = False) -> None:
+        """Check a field; arrays are kept as read-only copies."""
         value = getattr(self, name)
-        if value is None:
+        if value is None and optional:
             return
         try:
-            array = np.asarray(value, dtype=float)
+            array = np.array(value, dtype=float)
         except (TypeError, ValueError):
-            raise ValueError(f"{name} must be {expected}; got {value!r}") from None
-        if not np.all(np.isfinite(array)) or not np.all(good(array)):
-            raise ValueError(f"{name} must be {expected}; got {value!r}")
+            array = np.array(np.nan)
+        if not array.size or not np.all(np.abs(array) <= LARGEST) or not np.all(good(array)):
+            raise ValueError(f"{name} of {type(self).__name__} must be {expected}, below {LARGEST:g}; got {value!r}")
+        if array.ndim:
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,10 +99,11 @@ class NormalInverseGamma(_Prior):
     mean_low: Any = 0.0
 
     def __post_init__(self) -> None:
-        self._require("mean", np.isfinite, "finite")
+        self._require("mean", np.isfinite, "a number or an array of numbers", optional=True)
+        self._require("mean_low", np.isfinite, "a number or an array of numbers")
         self._require("mean_precision", lambda v: v >= 0, "non-negative")
-        self._require("shape", np.isfinite, "finite")
-        self._require("scale", lambda v: v >= 0, "non-negative")
+        self._require("shape", np.isfinite, "a number or an array of numbers")
+        self._require("scale", lambda v: v >= 0, "non-negative", optional=True)
         if self.scale is None and not np.all(np.asarray(self.shape) > 1):
             raise ValueError(
                 f"scale=None sets the prior mean of the variance, which needs shape > 1; got shape={self.shape!r}. "
@@ -135,10 +143,11 @@ class NormalInverseWishart(_Prior):
     mean_low: Any = 0.0
 
     def __post_init__(self) -> None:
-        self._require("mean", np.isfinite, "finite")
+        self._require("mean", np.isfinite, "a number or an array of numbers", optional=True)
+        self._require("mean_low", np.isfinite, "a number or an array of numbers")
         self._require("mean_precision", lambda v: v >= 0, "non-negative")
-        self._require("df", np.isfinite, "finite")
-        self._require("scale", np.isfinite, "finite")
+        self._require("df", np.isfinite, "a number or an array of numbers", optional=True)
+        self._require("scale", np.isfinite, "a matrix of numbers", optional=True)
         if self.scale is None:
             return
         scale = np.asarray(self.scale, dtype=float)

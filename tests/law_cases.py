@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import jax
@@ -325,7 +326,7 @@ def perturbed(family: Any, params: Any, rng: np.random.Generator, step: float) -
     if isinstance(family, Multinomial | Categorical):
         moved = params.log_prob + noise(params.log_prob)
         edges = getattr(family, "offsets", [0, moved.shape[-1]])
-        for a, b in zip(edges[:-1], edges[1:], strict=True):
+        for a, b in pairwise(edges):
             moved[..., a:b] -= np.logaddexp.reduce(moved[..., a:b], axis=-1, keepdims=True)
         return params._replace(log_prob=moved)
     if isinstance(family, Poisson):
@@ -361,7 +362,7 @@ def sites(family: Any, params: Any) -> dict[str, Any]:
         return {"feature_prob": np.exp(params.log_prob)}
     if isinstance(family, Categorical):
         edges = family.offsets
-        columns = [params.log_prob[..., a:b] for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        columns = [params.log_prob[..., a:b] for a, b in pairwise(edges)]
         return {f"feature_prob_{j}": np.exp(column) for j, column in enumerate(columns)}
     if isinstance(family, Poisson):
         return {"rate": params.rate}
@@ -395,7 +396,7 @@ def moments(family: Any) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         return {"feature_prob": dirichlet(family.concentration())}
     if isinstance(family, Categorical):
         alpha, edges = family.concentration(), family.offsets
-        columns = [alpha[:, a:b] for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        columns = [alpha[:, a:b] for a, b in pairwise(edges)]
         return {f"feature_prob_{j}": dirichlet(column) for j, column in enumerate(columns)}
     if isinstance(family, Poisson):
         a, b = family.hyper()

@@ -10,12 +10,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Self
 
+import jax
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_consistent_length
 
 from bayesgen.class_prior import ClassPrior
-from bayesgen.estimators import _input
+from bayesgen.estimators import _input, _labels
 from bayesgen.estimators._prediction import Prediction
 from bayesgen.estimators._program import Program
 from bayesgen.estimators._shell import Learned, Shell
@@ -35,14 +36,22 @@ class GenerativeBase(Prediction, Program, ClassifierMixin, Shell):
     def _class_prior_value(self, n_classes: int) -> ClassPrior:
         given, name = self._given_class_prior()
         if given is not None:
-            fixed: Any = _input.check_class_prior(given, n_classes, name)
+            fixed: Any = _labels.check_class_prior(given, n_classes, name)
         else:
             fixed = None if self.fit_prior else np.full(n_classes, 1.0 / n_classes)
-        return ClassPrior(self.class_alpha, fixed, n_classes)
+        alpha = np.array(self.class_alpha, dtype=float)
+        if alpha.shape not in ((), (n_classes,)):
+            raise ValueError(
+                f"class_alpha has shape {alpha.shape}; expected a number or one for each of the {n_classes} classes"
+            )
+        return ClassPrior(alpha, fixed, n_classes)
 
     def _make(self, classes: np.ndarray, count: np.ndarray, stats: Any, columns: Columns) -> Learned:
         """The learned value from statistics."""
         stated = self._stated(columns, len(classes))
+        for leaf in jax.tree_util.tree_leaves((classes, count, stats)):
+            if isinstance(leaf, np.ndarray):
+                leaf.flags.writeable = False  # what was learned is handed out, and is not to be changed
         blocks = None if columns.blocks is None else [b[2].names for b in columns.blocks]
         class_prior = self._class_prior_value(len(classes))
         features = self._features(stated, stats)
@@ -53,13 +62,13 @@ class GenerativeBase(Prediction, Program, ClassifierMixin, Shell):
         self._check_params()
         known = None if before is None else before.columns
         X, holder = self._read(X, known)
-        y = _input.check_labels(y)
+        y = _labels.check_labels(y)
         check_consistent_length(X, y)
-        weights = _input.check_weights(sample_weight, y)
+        weights = _labels.check_weights(sample_weight, y)
         columns = self._columns(X, holder, known, weights)
-        x = self._encode(X, columns, fitting=True)
+        x = self._encode(X, columns, purpose="fit")
         classes = np.unique(y) if classes is None else classes
-        codes = _input.encode_labels(y, classes)
+        codes = _labels.encode_labels(y, classes)
         stated = self._stated(columns, len(classes))
         x, codes, weights = _input.drop_weightless(x, codes, weights)
         labels = Labels(codes, weights)
@@ -124,7 +133,9 @@ class GenerativeBase(Prediction, Program, ClassifierMixin, Shell):
         if before is None and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit: the list of all class labels")
         if classes is not None:
-            given = np.unique(_input.plain_labels(classes))
+            given = np.unique(_labels.plain_labels(classes))
+            if not given.size:
+                raise ValueError("classes is empty: list the class labels")
             if before is not None and not np.array_equal(given, before.fit.classes):
                 raise ValueError(
                     f"`classes={given.tolist()}` is not the same as on last call to partial_fit, was: "
@@ -153,23 +164,35 @@ class GenerativeBase(Prediction, Program, ClassifierMixin, Shell):
             raise ValueError(f"merge takes a fitted estimator or its statistics_; got {type(other).__name__}")
         if isinstance(other, GenerativeBase) and type(other) is not type(self):
             raise ValueError(f"cannot merge {type(other).__name__} into {type(self).__name__}: different models")
+        self._check_statistics(theirs)
         columns = self._join_columns(mine.columns, theirs.columns)
-        classes = np.unique(np.concatenate([mine.classes, theirs.classes]))
+        classes = _labels.join_classes(mine.classes, theirs.classes)
         stated = self._stated(columns, len(classes))
         moved = []
         for part in (mine, theirs):
             stats = self._adapt(part.features, part.columns, columns)
-            positions = _input.encode_labels(part.classes, classes)
+            positions = _labels.encode_labels(part.classes, classes)
             count = np.zeros(len(classes))
             count[positions] = part.class_count
             moved.append((stated.reclass(stats, positions, len(classes)), count))
         (a, n_a), (b, n_b) = moved
-        self._check_same_model(a, b)
         return self._commit(self._make(classes, n_a + n_b, stated.merge(a, b), columns))
 
-    def _check_same_model(self, a: Any, b: Any) -> None:
-        if type(a) is not type(b) or [np.shape(p) for p in a] != [np.shape(p) for p in b]:
-            raise ValueError("cannot merge: the statistics are of different models")
+    def _check_statistics(self, s: Statistics) -> None:
+        """Raise unless the statistics are of this model, with counts for every class."""
+        k = len(s.classes)
+        count = np.asarray(s.class_count, dtype=float)
+        if k == 0 or count.shape != (k,) or not np.array_equal(np.unique(s.classes), s.classes):
+            raise ValueError("statistics.classes must be sorted, distinct labels, with one class_count for each")
+        if not (np.isfinite(count) & (count >= 0)).all():
+            raise ValueError(f"statistics.class_count must be non-negative numbers; got {count.tolist()}")
+        try:
+            expected = self._stated(s.columns, k).stats_shapes()
+            same = expected is None or _shapes(s.features) == _shapes_of(expected)
+        except (TypeError, AttributeError):
+            same = False
+        if not same:
+            raise ValueError(f"these statistics are of another model than {type(self).__name__}")
 
     def _join_columns(self, a: Columns, b: Columns) -> Columns:
         if a.n_features != b.n_features:
@@ -194,11 +217,11 @@ class GenerativeBase(Prediction, Program, ClassifierMixin, Shell):
         learned = self._state()
         fit, columns = learned.fit, learned.columns
         X, _ = self._read(X, columns)
-        y = _input.check_labels(y)
+        y = _labels.check_labels(y)
         check_consistent_length(X, y)
-        weights = _input.check_weights(sample_weight, y)
-        x = self._encode(X, columns, fitting=True)
-        x, codes, weights = _input.drop_weightless(x, _input.encode_labels(y, fit.classes), weights)
+        weights = _labels.check_weights(sample_weight, y)
+        x = self._encode(X, columns, purpose="forget")
+        x, codes, weights = _input.drop_weightless(x, _labels.encode_labels(y, fit.classes), weights)
         labels = Labels(codes, weights)
         stated = fit.features.stated
         leaving = self._stats(stated, x, labels, columns)
@@ -258,6 +281,7 @@ class GenerativeBase(Prediction, Program, ClassifierMixin, Shell):
         if not isinstance(statistics, Statistics):
             raise ValueError(f"statistics must be a bayesgen Statistics value; got {type(statistics).__name__}")
         s = statistics
+        self._check_statistics(s)
         return self._commit(self._make(s.classes, s.class_count, s.features, s.columns))
 
     @property
@@ -290,3 +314,17 @@ def _counts(stats: Any, leaving: Any) -> Any:
     for name in stats._fields:
         if name not in ("mean", "mean_low", "scatter", "log_coefficient", "log_base"):
             yield getattr(stats, name), getattr(leaving, name)
+
+
+def _shapes(stats: Any) -> Any:
+    """Types and shapes of statistics."""
+    if isinstance(stats, tuple) and not hasattr(stats, "_fields"):
+        return tuple(_shapes(s) for s in stats)
+    return type(stats).__name__, [np.shape(s) for s in stats]
+
+
+def _shapes_of(shapes: Any) -> Any:
+    """The same for statistics given by their shapes."""
+    if isinstance(shapes, tuple) and not hasattr(shapes, "_fields"):
+        return tuple(_shapes_of(s) for s in shapes)
+    return type(shapes).__name__, list(shapes)

@@ -10,15 +10,27 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.estimators._input import column_values, is_missing
+from bayesgen.estimators._tables import column_values, is_missing
 from bayesgen.families.base import column_name
 from bayesgen.families.categorical import CategoricalStats
 from bayesgen.statistics import Columns
+
+MOST_CODES = 1_000_000  # more levels than this are identifiers or measurements, not codes
 
 
 def is_codes(levels: np.ndarray) -> bool:
     """Whether the levels are the codes 0..s-1."""
     return levels.dtype.kind in "iu" and np.array_equal(levels, np.arange(len(levels)))
+
+
+def kind_of(values: np.ndarray) -> str:
+    """The kind of values: numbers, text, bytes, dates, durations, or the name of another type."""
+    if values.dtype.kind == "O":
+        first = next((v for v in values.tolist() if v is not None), None)
+        if not isinstance(first, (str, bytes, bool, int, float)):
+            return type(first).__name__
+        values = np.asarray([first])
+    return {"U": "text", "S": "bytes", "M": "dates", "m": "durations"}.get(values.dtype.kind, "numbers")
 
 
 def _sorted_distinct(values: np.ndarray, name: str) -> np.ndarray:
@@ -47,7 +59,7 @@ def find(
     if declared is not None:
         return declared if before is None else union(before, declared, j, names)
     if values.dtype.kind == "f" and not np.isfinite(values).all():
-        raise ValueError(f"Input X contains infinity: {name}")
+        raise ValueError(f"Input X contains infinity: {name}. Infinities are not data; drop the rows")
     if values.dtype.kind in "iuf" and (before is None or is_codes(before)):
         whole = bool(np.all(values == np.floor(values)))
         if not whole and before is not None and len(before):
@@ -58,6 +70,11 @@ def find(
             )
         if whole:
             _refuse_negative(values, name)
+            if values.size and values.max() >= MOST_CODES:
+                raise ValueError(
+                    f"{name} holds {values.max():g}: whole numbers are codes 0, 1, ..., and that would be more than "
+                    f"{MOST_CODES} levels. Declare the levels with categories=, or use GaussianNB for measurements"
+                )
             top = int(values.max()) + 1 if values.size else 0
             return np.arange(max(top, int(least), 0 if before is None else len(before)))
     fresh = _sorted_distinct(counted if values.dtype.kind == "f" else values, name)
@@ -91,10 +108,12 @@ def union(a: np.ndarray, b: np.ndarray, j: int, names: Any) -> np.ndarray:
     if is_codes(a) and is_codes(b):
         return a if len(a) >= len(b) else b
     name = column_name(j, names)
-    if (a.dtype.kind in "iufb") != (b.dtype.kind in "iufb"):
+    if kind_of(a) != kind_of(b):
         raise ValueError(
             f"{name} has the levels {a[:3].tolist()} in one batch and {b[:3].tolist()} in another: different types"
         )
+    if a.dtype.kind in "mM":
+        return np.unique(np.concatenate([a, b]))
     new = [v for v in b.tolist() if v not in set(a.tolist())]
     in_order = np.array_equal(a, _sorted_distinct(a, name)) and np.array_equal(b, _sorted_distinct(b, name))
     joined = np.concatenate([a, np.array(new, dtype=b.dtype)]) if new else a
@@ -109,6 +128,8 @@ def encode(x: Any, columns: Columns, allow_missing: bool, unknown: str) -> np.nd
         values, _ = column_values(x, j)
         missing = is_missing(values)
         name = column_name(j, columns.names)
+        if values.dtype.kind == "f" and np.isinf(values).any():
+            raise ValueError(f"Input X contains infinity: {name}. Infinities are not data; drop the rows")
         if missing.any() and not allow_missing:
             raise ValueError(f"Input X contains NaN: {name} has a missing value and missing='error'")
         codes = np.full(len(values), -1, dtype=np.int64)
@@ -116,7 +137,8 @@ def encode(x: Any, columns: Columns, allow_missing: bool, unknown: str) -> np.nd
         strange = codes == len(known)
         if strange.any() and unknown == "error":
             raise ValueError(
-                f"{name} holds the level {values[strange][0]!r}, which is not among its levels {known[:20].tolist()}"
+                f"{name} holds the level {values[strange].tolist()[0]!r}, which is not among its levels "
+                f"{known[:20].tolist()}"
             )
         if unknown == "ignore":
             codes[strange] = -1
@@ -127,10 +149,15 @@ def encode(x: Any, columns: Columns, allow_missing: bool, unknown: str) -> np.nd
 def _codes(values: np.ndarray, levels: np.ndarray, name: str) -> np.ndarray:
     """Position of each value among the levels; len(levels) where it is none of them."""
     s = len(levels)
+    if not s or not len(values):
+        return np.full(len(values), s, dtype=np.int64)
+    if kind_of(values) != kind_of(levels):
+        raise ValueError(
+            f"{name} holds {kind_of(values)} (such as {values.tolist()[0]!r}), but its levels are {kind_of(levels)} "
+            f"(such as {levels.tolist()[0]!r}); convert the column"
+        )
     if values.dtype.kind in "iufb" and is_codes(levels):
         if values.dtype.kind == "f":
-            if not np.isfinite(values).all():
-                raise ValueError(f"Input X contains infinity: {name}")
             fraction = values[values != np.floor(values)]
             if fraction.size:
                 raise ValueError(
@@ -139,7 +166,7 @@ def _codes(values: np.ndarray, levels: np.ndarray, name: str) -> np.ndarray:
                 )
         _refuse_negative(values, name)
         return np.minimum(values, s).astype(np.int64)
-    if values.dtype.kind in "iufb" and levels.dtype.kind in "iufb":
+    if values.dtype.kind == levels.dtype.kind != "O" or {values.dtype.kind, levels.dtype.kind} <= set("iufb"):
         order = np.argsort(levels, kind="stable")
         at = np.minimum(np.searchsorted(levels[order], values), s - 1)
         return np.where(levels[order][at] == values, order[at], s)

@@ -9,6 +9,9 @@ import numpy as np
 DROP_NAN = "Use missing='marginalize' to leave missing cells out, or drop the rows"
 
 
+LARGEST_ALPHA = 1e100  # larger concentrations leave no room for counts in float64
+
+
 def concentration(alpha: Any) -> Any:
     """A checked concentration: a number or an array of non-negative numbers."""
     if type(alpha).__module__.startswith("numpyro"):
@@ -18,12 +21,24 @@ def concentration(alpha: Any) -> Any:
     if isinstance(alpha, str):
         raise ValueError(f"alpha must be a non-negative number or array; got {alpha!r}")
     out = np.asarray(alpha)
-    if out.dtype.kind not in "iuf" or not np.isfinite(out).all() or (out < 0).any():
-        raise ValueError(f"alpha must be a non-negative number or array; got {alpha!r}")
+    if out.dtype.kind not in "iuf" or not out.size or not ((out >= 0) & (out <= LARGEST_ALPHA)).all():
+        raise ValueError(f"alpha must be a non-negative number or array, at most {LARGEST_ALPHA:g}; got {alpha!r}")
     return out.astype(float)
 
 
 def check_missing(missing: str) -> None:
     """The two policies for missing cells."""
-    if missing not in ("marginalize", "error"):
-        raise ValueError(f"missing must be 'marginalize' or 'error'; got {missing!r}")
+    check_choice("missing", missing, ("marginalize", "error"))
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """Raise unless a constructor argument is one of a few words."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
+
+
+def check_count(name: str, value: Any, least: int = 1) -> int:
+    """A whole number that is at least `least`."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ValueError(f"{name} must be a whole number, at least {least}; got {value!r}")
+    return int(value)

@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_consistent_length
 from bayesgen._kernels import row_blocks
 from bayesgen._math import logsumexp, safe_log
 from bayesgen._random import generator
-from bayesgen.estimators import _input
+from bayesgen.estimators import _labels
+from bayesgen.estimators._options import check_count
 from bayesgen.estimators._shell import Shell
 from bayesgen.exceptions import ZeroProbabilityWarning
 from bayesgen.families.base import Labels, class_count
@@ -33,7 +34,7 @@ class Prediction(Shell):
     def _log_class(self, class_prior: Any) -> np.ndarray | None:
         if class_prior is None:
             return None
-        return safe_log(_input.check_class_prior(class_prior, len(self.classes_)))
+        return safe_log(_labels.check_class_prior(class_prior, len(self.classes_)))
 
     def predict_joint_log_proba(self, X: Any) -> np.ndarray:
         """Log of p(x, y) for each row and class, (n_samples, n_classes), by the estimator's route."""
@@ -91,6 +92,7 @@ class Prediction(Shell):
         ndarray (n_draws, n_samples, n_classes)
             Its mean over draws is not ``predict_proba``, which averages the joint p(x, y) first.
         """
+        n_draws = check_count("n_draws", n_draws)
         fit = self._fit_value
         pieces = fit.draw_log_joint(self._rows(X), n_draws, self._seed(random_state))
         return np.concatenate([np.exp(normalise(p)) for p in pieces])
@@ -114,8 +116,9 @@ class Prediction(Shell):
         -------
         lower, upper : ndarray (n_samples, n_classes)
         """
-        if not 0 < prob < 1:
-            raise ValueError(f"prob must be between 0 and 1; got {prob!r}")
+        if not isinstance(prob, (float, int, np.floating)) or not 0 < prob < 1:
+            raise ValueError(f"prob must be a number between 0 and 1; got {prob!r}")
+        n_draws = check_count("n_draws", n_draws)
         fit = self._fit_value
         x = self._rows(X)
         n = x[0].shape[0] if isinstance(x, tuple) else x.shape[0]
@@ -147,10 +150,10 @@ class Prediction(Shell):
         learned = self._state()
         fit = learned.fit
         x = self._rows(X)
-        y = _input.check_labels(y)
+        y = _labels.check_labels(y)
         check_consistent_length(X, y)
-        w = _input.check_weights(sample_weight, y)
-        labels = Labels(_input.encode_labels(y, fit.classes), w)
+        w = _labels.check_weights(sample_weight, y)
+        labels = Labels(_labels.encode_labels(y, fit.classes), w)
         if (class_count(labels, len(fit.classes)) > fit.count * (1 + 1e-9)).any():
             raise ValueError("loo is for rows that were learned: there are more rows in a class than at fit")
         out = fit.loo(x, labels)
@@ -182,8 +185,7 @@ class Prediction(Shell):
         X : array (n_samples, n_features)
         y : array (n_samples,)
         """
-        if n_samples < 1:
-            raise ValueError(f"n_samples must be at least 1; got {n_samples!r}")
+        n_samples = check_count("n_samples", n_samples)
         learned = self._state()
         fit = learned.fit
         lengths = self._lengths(lengths, n_samples, fit)

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.estimators import _input
+from bayesgen.estimators import _labels
+from bayesgen.estimators._options import check_count
 from bayesgen.estimators._shell import Shell
 from bayesgen.exceptions import UndefinedNumberError
 from bayesgen.families.base import dense
@@ -61,10 +62,13 @@ class Program(Shell):
         if X is not None and not isinstance(X, jax.core.Tracer):
             x = self._program_data(X, learned.columns)
         if y is not None and not isinstance(y, jax.core.Tracer):
-            y = _input.encode_labels(_input.plain_labels(y), fit.classes)
-        if n_rows is None:
-            shown = y if x is None else (x[0] if isinstance(x, tuple) else x)
-            n_rows = 1 if shown is None else shown.shape[0]
+            y = _labels.encode_labels(_labels.plain_labels(y), fit.classes)
+        sizes = {p.shape[0] for p in (x if isinstance(x, tuple) else (x,)) if p is not None}
+        sizes |= set() if y is None else {y.shape[0]}
+        sizes |= set() if n_rows is None else {check_count("n_rows", n_rows)}
+        if len(sizes) > 1:
+            raise ValueError(f"X, y and n_rows disagree about the number of rows: {sorted(sizes)}")
+        n_rows = sizes.pop() if sizes else 1
         if x is None:
             lengths = self._lengths(lengths, n_rows, fit)
         from bayesgen.joint import program
@@ -77,8 +81,8 @@ class Program(Shell):
         fit.check_predictive()
         if len(fit.classes) < 2:
             raise ValueError("the logistic form needs at least two classes; the model has one")
-        weights, intercepts = fit.features.stated.logistic(fit.features.params)
         encoder = self._logistic_encoder()
+        weights, intercepts = fit.features.stated.logistic(fit.features.params)
         intercepts = fit.log_class + intercepts
         if not (np.isfinite(weights).all() and np.isfinite(intercepts).all()):
             raise UndefinedNumberError(

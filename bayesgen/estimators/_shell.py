@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from bayesgen.estimators import _input
+from bayesgen.estimators._options import LARGEST_ALPHA, check_choice
 from bayesgen.families.base import Family, Labels
 from bayesgen.fit import ROUTES, FeatureFit, Fit
 from bayesgen.statistics import Columns
@@ -52,8 +53,8 @@ class Shell(BaseEstimator):
             return known
         return Columns(holder.n_features_in_, getattr(holder, "feature_names_in_", None))
 
-    def _encode(self, X: Any, columns: Columns, fitting: bool = False) -> Any:
-        """Checked X in the family's form."""
+    def _encode(self, X: Any, columns: Columns, purpose: str = "predict") -> Any:
+        """Checked X in the family's form; the purpose is "fit", "forget" or "predict"."""
         raise NotImplementedError
 
     def _stated(self, columns: Columns, n_classes: int) -> Family:
@@ -73,14 +74,15 @@ class Shell(BaseEstimator):
         return FeatureFit(stated, stats, self.inference)
 
     def _check_params(self) -> None:
-        if self.inference not in self._routes:
-            hint = ""
-            if self.inference == "unbiased":
-                hint = "; 'unbiased' is for the Gaussian estimators"
-            raise ValueError(f"inference must be one of {list(self._routes)}; got {self.inference!r}{hint}")
+        check_choice("inference", self.inference, self._routes)
+        if not isinstance(self.fit_prior, (bool, np.bool_)):
+            raise ValueError(f"fit_prior must be True or False; got {self.fit_prior!r}")
         alpha = np.asarray(self.class_alpha)
-        if alpha.dtype.kind not in "iuf" or not np.all(np.isfinite(alpha)) or not np.all(alpha >= 0):
-            raise ValueError(f"class_alpha must be non-negative; got {self.class_alpha!r}")
+        if alpha.dtype.kind not in "iuf" or not ((alpha >= 0) & (alpha <= LARGEST_ALPHA)).all():
+            raise ValueError(
+                f"class_alpha must be a non-negative number or array, at most {LARGEST_ALPHA:g}; "
+                f"got {self.class_alpha!r}"
+            )
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_learned")
@@ -105,6 +107,8 @@ class Shell(BaseEstimator):
 
     def _lengths(self, lengths: Any, n_rows: int, fit: Fit) -> Any:
         """Lengths of documents to draw; None for models without."""
+        if lengths is not None:
+            raise ValueError("lengths is for documents: this model has rows without a length")
         return None
 
     def _decode(self, x: Any, columns: Columns) -> Any:

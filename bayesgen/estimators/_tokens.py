@@ -7,26 +7,38 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+MOST_WORDS = 100_000_000  # larger ids are hashes, not places in a vocabulary
+
 
 def read_tokens(documents: Any, vocabulary_size: int | None) -> tuple[Any, int]:
     """Counts (CSR) of token-id sequences of varying length.
 
     Tokens outside 0..V-1 and missing ones (None, NaN) are dropped.
     """
-    if isinstance(documents, (str, bytes)) or not hasattr(documents, "__len__"):
-        raise ValueError("with input='tokens', X is a list of sequences of token ids, one sequence a document")
+    expected = "with input='tokens', X is a list of sequences of token ids, one sequence a document"
+    if isinstance(documents, (str, bytes)) or sp.issparse(documents) or not hasattr(documents, "__len__"):
+        raise ValueError(f"{expected}; got {type(documents).__name__}")
     sequences = []
     for i, document in enumerate(documents):
+        if isinstance(document, (str, bytes)) or not hasattr(document, "__len__") or np.ndim(document) > 1:
+            raise ValueError(f"{expected}; document {i} is of type {type(document).__name__}")
         tokens = np.asarray(
             [t for t in (document.tolist() if hasattr(document, "tolist") else document) if not _no_token(t)]
         )
-        if tokens.size and (tokens.dtype.kind not in "iuf" or (tokens != np.floor(tokens)).any()):
+        if tokens.size and (tokens.dtype.kind not in "iuf" or not (np.abs(tokens) < 2.0**62).all()):
+            raise ValueError(f"document {i} of X holds {tokens[:3].tolist()}; token ids are whole numbers")
+        if tokens.size and (tokens != np.floor(tokens)).any():
             raise ValueError(f"document {i} of X holds {tokens[:3].tolist()}; token ids are whole numbers")
         sequences.append(tokens.astype(np.int64))
     if not sequences:
         raise ValueError("Found array with 0 sample(s): X holds no documents while a minimum of 1 is required")
     largest = max((int(t.max()) for t in sequences if t.size), default=-1)
     size = largest + 1 if vocabulary_size is None else int(vocabulary_size)
+    if vocabulary_size is None and size > MOST_WORDS:
+        raise ValueError(
+            f"the largest token id is {size - 1}, a vocabulary of {size} words; number the words from 0, "
+            "or pass vocabulary_size"
+        )
     if size < 1:
         raise ValueError("X holds no tokens, so the vocabulary is unknown: pass vocabulary_size")
     kept = [t[(t >= 0) & (t < size)] for t in sequences]
@@ -38,4 +50,4 @@ def read_tokens(documents: Any, vocabulary_size: int | None) -> tuple[Any, int]:
 
 
 def _no_token(t: Any) -> bool:
-    return t is None or (isinstance(t, float) and t != t)
+    return t is None or type(t).__name__ == "NAType" or (isinstance(t, float) and t != t)

@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesgen.estimators import _input, _levels
 from bayesgen.estimators._base import GenerativeBase
-from bayesgen.estimators._options import check_missing, concentration
+from bayesgen.estimators._options import check_choice, check_missing, concentration
 from bayesgen.families import Categorical
 from bayesgen.statistics import Columns
 
@@ -104,6 +104,8 @@ class CategoricalNB(GenerativeBase):
             if self.categories != "auto":
                 raise ValueError(f"categories must be 'auto' or a list of levels per column; got {self.categories!r}")
             return None
+        if not isinstance(self.categories, (list, tuple, np.ndarray)):
+            raise ValueError(f"categories must be 'auto' or a list of levels per column; got {self.categories!r}")
         if len(self.categories) != d:
             raise ValueError(f"categories holds {len(self.categories)} lists of levels; X has {d} columns")
         return tuple(_levels.declare(c, j) for j, c in enumerate(self.categories))
@@ -116,15 +118,18 @@ class CategoricalNB(GenerativeBase):
             raise ValueError(f"'min_categories' should have integral type. Got {least.dtype} instead.")
         if least.shape not in ((), (d,)):
             raise ValueError(f"'min_categories' should have shape ({d},) when an array-like; got {least.shape}")
+        if (least < 0).any():
+            raise ValueError(f"'min_categories' must not be negative; got {self.min_categories!r}")
         return np.broadcast_to(least, (d,))
 
-    def _encode(self, X: Any, columns: Columns, fitting: bool = False) -> np.ndarray:
+    def _encode(self, X: Any, columns: Columns, purpose: str = "predict") -> np.ndarray:
         check_missing(self.missing)
-        if self.handle_unknown not in ("predictive", "ignore", "error"):
-            raise ValueError(f"handle_unknown must be 'predictive', 'ignore' or 'error'; got {self.handle_unknown!r}")
+        check_choice("handle_unknown", self.handle_unknown, ("predictive", "ignore", "error"))
         unknown = self.handle_unknown
-        if fitting:  # a level that nothing declares belongs to a row of weight zero
-            unknown = "ignore" if isinstance(self.categories, str) else "error"
+        if purpose == "fit" and isinstance(self.categories, str):
+            unknown = "ignore"  # a level that nothing declares belongs to a row of weight zero
+        elif purpose != "predict":
+            unknown = "error"
         return _levels.encode(X, columns, self.missing == "marginalize", unknown)
 
     def _stated(self, columns: Columns, n_classes: int) -> Categorical:
@@ -142,10 +147,14 @@ class CategoricalNB(GenerativeBase):
         return replace(joined, levels=tuple(_levels.union(p, q, j, joined.names) for j, (p, q) in enumerate(pairs)))
 
     def _decode(self, x: np.ndarray, columns: Columns) -> np.ndarray:
-        values = [levels[x[:, j]] for j, levels in enumerate(columns.levels or ())]
-        if all(v.dtype.kind in "iu" for v in values):
-            return np.column_stack(values)
-        return np.column_stack([v.astype(object) for v in values])
+        levels = columns.levels or ()
+        if all(v.dtype.kind in "iu" and len(v) for v in levels):
+            return np.column_stack([v[x[:, j]] for j, v in enumerate(levels)])
+        out = np.full(x.shape, None, dtype=object)
+        for j, v in enumerate(levels):
+            if len(v):
+                out[:, j] = v[x[:, j]].astype(object)
+        return out
 
     @property
     def alpha_(self) -> Any:

@@ -8,7 +8,8 @@ import numpy as np
 
 from bayesgen.estimators import _input
 from bayesgen.estimators._base import GenerativeBase
-from bayesgen.estimators._options import DROP_NAN, check_missing
+from bayesgen.estimators._options import DROP_NAN, check_choice, check_missing
+from bayesgen.estimators._prediction import warn_impossible
 from bayesgen.families import (
     Gaussian,
     MultivariateGaussian,
@@ -56,7 +57,11 @@ class _GaussianBase(GenerativeBase):
     def decision_function(self, X: Any) -> np.ndarray:
         """Two classes: the log odds of the second, (n_samples,); more: ln p(x, y), (n_samples, n_classes)."""
         joint = self.predict_joint_log_proba(X)
-        return joint[:, 1] - joint[:, 0] if joint.shape[1] == 2 else joint
+        if joint.shape[1] != 2:
+            return joint
+        warn_impossible(joint)
+        with np.errstate(invalid="ignore"):
+            return joint[:, 1] - joint[:, 0]
 
     def _logistic_encoder(self) -> Any:
         self._refuse_exact_logistic("the predictive is a Student t")
@@ -127,14 +132,13 @@ class GaussianNB(_GaussianBase):
         self.fit_prior = fit_prior
         self.random_state = random_state
 
-    def _encode(self, X: Any, columns: Columns, fitting: bool = False) -> Any:
+    def _encode(self, X: Any, columns: Columns, purpose: str = "predict") -> Any:
         check_missing(self.missing)
-        _input.check_finite(X, columns.names, self.missing == "marginalize", DROP_NAN)
+        _input.check_finite(X, columns.names, self.missing == "marginalize", DROP_NAN, squares=True)
         return X
 
     def _stated(self, columns: Columns, n_classes: int) -> Gaussian | SharedVarianceGaussian:
-        if self.variance not in ("per_class", "shared"):
-            raise ValueError(f"variance must be 'per_class' or 'shared'; got {self.variance!r}")
+        check_choice("variance", self.variance, ("per_class", "shared"))
         kind = Gaussian if self.variance == "per_class" else SharedVarianceGaussian
         prior = self._check_prior(NormalInverseGamma)
         if isinstance(prior, str):
@@ -240,21 +244,20 @@ class GaussianDiscriminantAnalysis(_GaussianBase):
         self.fit_prior = fit_prior
         self.random_state = random_state
 
-    def _encode(self, X: Any, columns: Columns, fitting: bool = False) -> Any:
+    def _encode(self, X: Any, columns: Columns, purpose: str = "predict") -> Any:
         check_missing(self.missing)
         advice = (
             "A full covariance with missing cells has no closed form: impute or drop the rows, or use GaussianNB, "
             "which integrates them out"
         )
-        allow = self.missing == "marginalize" and not fitting
-        if not fitting and not allow:
+        allow = self.missing == "marginalize" and purpose == "predict"
+        if purpose == "predict" and not allow:
             advice = "Use missing='marginalize' to integrate missing cells out at prediction"
-        _input.check_finite(X, columns.names, allow, advice)
+        _input.check_finite(X, columns.names, allow, advice, squares=True)
         return X
 
     def _stated(self, columns: Columns, n_classes: int) -> MultivariateGaussian | PerClassMultivariateGaussian:
-        if self.covariance not in ("shared", "per_class"):
-            raise ValueError(f"covariance must be 'shared' or 'per_class'; got {self.covariance!r}")
+        check_choice("covariance", self.covariance, ("shared", "per_class"))
         kind = MultivariateGaussian if self.covariance == "shared" else PerClassMultivariateGaussian
         prior = self._check_prior(NormalInverseWishart)
         d = columns.n_features
@@ -262,10 +265,18 @@ class GaussianDiscriminantAnalysis(_GaussianBase):
             df = -float(n_classes) if self.covariance == "shared" else -1.0
             return kind(None, 0.0, 0.0, df, np.zeros((d, d)), n_classes, d)
         scale = prior.scale
-        if scale is not None:
-            expected = [(d, d)] if self.covariance == "shared" else [(d, d), (n_classes, d, d)]
-            if np.shape(scale) not in expected:
-                raise ValueError(f"prior.scale has shape {np.shape(scale)}; expected {expected[-1]}")
+        per_class = self.covariance == "per_class"
+        shapes = {
+            "mean": [(), (d,), (n_classes, d)],
+            "mean_low": [(), (d,), (n_classes, d)],
+            "mean_precision": [(), (n_classes,)],
+            "df": [(), (n_classes,)] if per_class else [()],
+            "scale": [(d, d), (n_classes, d, d)] if per_class else [(d, d)],
+        }
+        for name, allowed in shapes.items():
+            value = getattr(prior, name)
+            if value is not None and np.shape(value) not in allowed:
+                raise ValueError(f"prior.{name} has shape {np.shape(value)}; expected one of {allowed}")
         if scale is None and prior.df is not None and not np.all(np.asarray(prior.df) > d + 1):
             raise ValueError(
                 f"prior.scale=None sets E[covariance], which needs df > n_features + 1 = {d + 1}; got df={prior.df!r}"

@@ -26,6 +26,12 @@ FAMILIES = {
     "multivariate_gaussian": families.MultivariateGaussian,
     "multivariate_gaussian_per_class": families.PerClassMultivariateGaussian,
 }
+GAUSSIAN = (
+    families.Gaussian,
+    families.SharedVarianceGaussian,
+    families.MultivariateGaussian,
+    families.PerClassMultivariateGaussian,
+)
 COMPLETE = (families.Multinomial, families.MultivariateGaussian, families.PerClassMultivariateGaussian)
 
 
@@ -92,16 +98,7 @@ class GenerativeClassifier(GenerativeBase):
 
     def _check_params(self) -> None:
         super()._check_params()
-        gaussian = isinstance(
-            self._family(),
-            (
-                families.Gaussian,
-                families.SharedVarianceGaussian,
-                families.MultivariateGaussian,
-                families.PerClassMultivariateGaussian,
-            ),
-        )
-        if self.inference == "unbiased" and not gaussian:
+        if self.inference == "unbiased" and not isinstance(self._family(), GAUSSIAN):
             raise ValueError("inference='unbiased' is for the Gaussian families")
 
     def _columns(self, X: Any, holder: Any, known: Columns | None, weights: Any = None) -> Columns:
@@ -116,14 +113,16 @@ class GenerativeClassifier(GenerativeBase):
             levels = tuple(_levels.find(X, j, before[j], 0, columns.names, weights) for j in range(columns.n_features))
         return Columns(columns.n_features, columns.names, levels)
 
-    def _encode(self, X: Any, columns: Columns, fitting: bool = False) -> Any:
+    def _encode(self, X: Any, columns: Columns, purpose: str = "predict") -> Any:
         check_missing(self.missing)
         base = self._family()
         x = _input.canonical(X)
-        complete = isinstance(base, families.Multinomial) or (fitting and isinstance(base, COMPLETE))
-        _input.check_finite(x, columns.names, self.missing == "marginalize" and not complete, DROP_NAN)
+        complete = isinstance(base, families.Multinomial) or (purpose != "predict" and isinstance(base, COMPLETE))
+        _input.check_finite(
+            x, columns.names, self.missing == "marginalize" and not complete, DROP_NAN, isinstance(base, GAUSSIAN)
+        )
         if isinstance(base, families.Categorical):
-            return _levels.encode(x, columns, True, "ignore" if fitting else "predictive")
+            return _levels.encode(x, columns, True, {"fit": "ignore", "forget": "error"}.get(purpose, "predictive"))
         base.check(x, columns.names)
         return x
 
@@ -144,7 +143,7 @@ class GenerativeClassifier(GenerativeBase):
 
     def _lengths(self, lengths: Any, n_rows: int, fit: Fit) -> Any:
         if not isinstance(fit.features.stated, families.Multinomial):
-            return None
+            return super()._lengths(lengths, n_rows, fit)
         if lengths is None:
             lengths = int(np.rint(fit.features.stats.word_count.sum() / max(fit.count.sum(), 1e-300)))
         return np.broadcast_to(np.asarray(lengths), (n_rows,))
@@ -156,3 +155,12 @@ class GenerativeClassifier(GenerativeBase):
         if isinstance(self._family(), families.Categorical):
             raise ValueError("use CategoricalNB for the logistic form of categories: it brings the one-hot encoder")
         return None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        base = FAMILIES.get(self.family) if isinstance(self.family, str) else type(self.family)
+        tags.input_tags.positive_only = base in (families.Multinomial, families.Poisson)
+        tags.classifier_tags.poor_score = base in (families.Multinomial, families.Bernoulli)  # as for text models
+        if base in COMPLETE:
+            tags.input_tags.allow_nan = False
+        return tags

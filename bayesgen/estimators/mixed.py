@@ -12,9 +12,10 @@ from sklearn.utils.metaestimators import _BaseComposition
 from bayesgen.estimators import _input, _levels
 from bayesgen.estimators._base import GenerativeBase
 from bayesgen.estimators._shell import Learned
+from bayesgen.estimators._tables import column_names, column_values, is_missing
 from bayesgen.estimators.categorical import CategoricalNB
 from bayesgen.estimators.gaussian import GaussianNB
-from bayesgen.estimators.words import BernoulliNB
+from bayesgen.estimators.words import BernoulliNB, MultinomialNB
 from bayesgen.families import Labels, Mixed
 from bayesgen.families.base import column_name
 from bayesgen.fit import Fit, MixedFit
@@ -36,14 +37,16 @@ def select(X: Any, index: np.ndarray) -> Any:
 
 def column_kind(X: Any, j: int) -> str:
     """The automatic type of a column: "bernoulli", "categorical" or "gaussian"."""
-    values, declared = _input.column_values(X, j)
+    values, declared = column_values(X, j)
     if declared is not None:
         return "categorical"
     if values.dtype.kind == "b":
         return "bernoulli"
     if values.dtype.kind not in "iuf":
         return "categorical"
-    values = values[~_input.is_missing(values)]
+    values = values[~is_missing(values)]
+    if np.isinf(values).any():
+        raise ValueError(f"Input X contains infinity: {column_name(j, column_names(X))}. Infinities are not data")
     distinct = np.unique(values)
     if np.isin(distinct, (0, 1)).all():
         return "bernoulli"
@@ -106,7 +109,8 @@ class MixedNB(GenerativeBase, _BaseComposition):
     @property
     def _pairs(self) -> Any:
         """(name, estimator) of the blocks, for scikit-learn's nested parameters."""
-        return [] if isinstance(self.blocks, str) else [(name, block) for name, block, _ in self.blocks]
+        blocks = self.blocks if isinstance(self.blocks, (list, tuple)) else []  # anything else: an error at fit
+        return [block[:2] for block in blocks if isinstance(block, (list, tuple)) and len(block) == 3]
 
     @_pairs.setter
     def _pairs(self, pairs: Any) -> None:
@@ -146,8 +150,10 @@ class MixedNB(GenerativeBase, _BaseComposition):
         names = getattr(holder, "feature_names_in_", None)
         out, used = [], np.zeros(d, dtype=int)
         for entry in self.blocks:
-            if len(entry) != 3 or not isinstance(entry[1], GenerativeBase):
+            if not isinstance(entry, (list, tuple)) or len(entry) != 3 or not isinstance(entry[1], GenerativeBase):
                 raise ValueError(f"each block is (name, estimator, columns) with a bayesgen estimator; got {entry!r}")
+            if isinstance(entry[1], MixedNB):
+                raise ValueError(f"block {entry[0]!r} is itself a MixedNB: list its blocks here instead")
             index = self._indices(entry[2], d, names)
             used[index] += 1
             out.append((str(entry[0]), index))
@@ -161,15 +167,25 @@ class MixedNB(GenerativeBase, _BaseComposition):
 
     def _indices(self, columns: Any, d: int, names: Any) -> np.ndarray:
         if isinstance(columns, slice):
-            return np.arange(d)[columns]
-        columns = [columns] if isinstance(columns, (str, int, np.integer)) else list(columns)
-        out = []
+            columns = range(d)[columns]
+        if isinstance(columns, (str, int, np.integer)):
+            columns = [columns]
+        if not hasattr(columns, "__len__"):
+            raise ValueError(f"the columns of a block are names, indices, a mask or a slice; got {columns!r}")
+        columns = list(columns)
+        if columns and all(isinstance(c, (bool, np.bool_)) for c in columns):
+            if len(columns) != d:
+                raise ValueError(f"a mask of columns has {len(columns)} entries; X has {d} columns")
+            columns = np.flatnonzero(columns).tolist()
+        out: list[int] = []
         for c in columns:
             if isinstance(c, str):
                 hits = [] if names is None else np.flatnonzero(np.asarray(names) == c).tolist()
                 if not hits:
                     raise ValueError(f"blocks names the column {c!r}, which X does not have")
                 out.append(hits[0])
+            elif isinstance(c, (bool, np.bool_)) or not isinstance(c, (int, np.integer)):
+                raise ValueError(f"the columns of a block are names, indices, a mask or a slice; got {c!r}")
             elif not -d <= c < d:
                 raise ValueError(f"blocks names column {c}; X has {d} columns")
             else:
@@ -182,10 +198,11 @@ class MixedNB(GenerativeBase, _BaseComposition):
 
     def _check_params(self) -> None:
         super()._check_params()
-        if not isinstance(self.blocks, str):
-            for _, estimator, _ in self.blocks:
-                if isinstance(estimator, GenerativeBase):
-                    estimator._check_params()
+        if not isinstance(self.blocks, (str, list, tuple)):
+            raise ValueError(f"blocks must be 'auto' or a list of (name, estimator, columns); got {self.blocks!r}")
+        for _, estimator in self._pairs:
+            if isinstance(estimator, GenerativeBase):
+                estimator._check_params()
 
     def _read(self, X: Any, columns: Columns | None) -> tuple[Any, Any]:
         if sp.issparse(X):
@@ -214,27 +231,27 @@ class MixedNB(GenerativeBase, _BaseComposition):
         return Columns(holder.n_features_in_, names, None, tuple(blocks))
 
     def _prepare(self, template: Any, X: Any, index: np.ndarray, name: str, old: Columns | None) -> Any:
-        """For automatic categorical blocks: levels of columns that also hold negative codes."""
+        """For automatic categorical blocks: whole numbers that cannot be few codes are levels as they are."""
         if not isinstance(self.blocks, str) or name != "categorical" or old is not None:
             return template
         found = []
         for j in index:
-            values, declared = _input.column_values(X, int(j))
-            values = values[~_input.is_missing(values)]
-            signed = declared is None and values.dtype.kind in "if" and values.size and values.min() < 0
-            found.append(np.unique(values) if signed else None)
+            values, declared = column_values(X, int(j))
+            values = values[~is_missing(values)]
+            numbers = declared is None and values.dtype.kind in "iuf" and values.size
+            found.append(np.unique(values) if numbers and not 0 <= values.min() <= values.max() < MOST_LEVELS else None)
         if all(f is None for f in found):
             return template
         columns = [np.zeros(0) if f is None else f for f in found]
-        return _SignedCategorical(columns)
+        return _GivenLevels(columns)
 
     def _each(self, columns: Columns) -> list[tuple[Any, np.ndarray, Columns]]:
         pairs = zip(self._templates(columns), columns.blocks or (), strict=True)
         return [(template, index, block) for template, (_, index, block) in pairs]
 
-    def _encode(self, X: Any, columns: Columns, fitting: bool = False) -> tuple[Any, ...]:
+    def _encode(self, X: Any, columns: Columns, purpose: str = "predict") -> tuple[Any, ...]:
         return tuple(
-            template._encode(template._read(select(X, index), block)[0], block, fitting)
+            template._encode(template._read(select(X, index), block)[0], block, purpose)
             for template, index, block in self._each(columns)
         )
 
@@ -267,10 +284,6 @@ class MixedNB(GenerativeBase, _BaseComposition):
         )
         return Columns(joined.n_features, joined.names, None, blocks)
 
-    def _check_same_model(self, a: Any, b: Any) -> None:
-        for p, q in zip(a, b, strict=True):
-            super()._check_same_model(p, q)
-
     # ---- results
 
     @property
@@ -287,11 +300,10 @@ class MixedNB(GenerativeBase, _BaseComposition):
         return out
 
     def _lengths(self, lengths: Any, n_rows: int, fit: Fit) -> Any:
-        for _, block, _ in self.blocks_:
-            own = block._lengths(lengths, n_rows, block._fit_value)
-            if own is not None:
-                return own
-        return None
+        documents = [block for _, block, _ in self.blocks_ if isinstance(block, MultinomialNB)]
+        if not documents:
+            return super()._lengths(lengths, n_rows, fit)
+        return documents[0]._lengths(lengths, n_rows, documents[0]._fit_value)
 
     def _decode(self, x: tuple[Any, ...], columns: Columns) -> np.ndarray:
         parts = [t._decode(part, block) for (t, _, block), part in zip(self._each(columns), x, strict=True)]
@@ -314,8 +326,8 @@ class MixedNB(GenerativeBase, _BaseComposition):
         return tags
 
 
-class _SignedCategorical(CategoricalNB):
-    """Categorical columns some of which hold negative whole numbers, taken as levels and not as codes."""
+class _GivenLevels(CategoricalNB):
+    """Categorical columns some of which have given levels."""
 
     def __init__(self, levels: list[np.ndarray]) -> None:
         super().__init__()

@@ -62,7 +62,7 @@ class PoissonNB(GenerativeBase):
         self.fit_prior = fit_prior
         self.random_state = random_state
 
-    def _encode(self, X: Any, columns: Columns, fitting: bool = False) -> Any:
+    def _encode(self, X: Any, columns: Columns, purpose: str = "predict") -> Any:
         check_missing(self.missing)
         x = _input.canonical(X)
         _input.check_finite(x, columns.names, self.missing == "marginalize", DROP_NAN)

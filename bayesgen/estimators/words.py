@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from bayesgen.estimators import _input
 from bayesgen.estimators._base import GenerativeBase
-from bayesgen.estimators._options import DROP_NAN, check_missing, concentration
+from bayesgen.estimators._options import DROP_NAN, check_choice, check_count, check_missing, concentration
 from bayesgen.estimators._tokens import read_tokens
 from bayesgen.families import Bernoulli, Multinomial
 from bayesgen.fit import Fit
@@ -20,8 +20,11 @@ __all__ = ["BernoulliNB", "MultinomialNB"]
 
 def check_input(kind: str) -> None:
     """The two forms of documents."""
-    if kind not in ("counts", "tokens"):
-        raise ValueError(f"input must be 'counts' or 'tokens'; got {kind!r}")
+    check_choice("input", kind, ("counts", "tokens"))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and bool(np.isfinite(value))
 
 
 def _above(values: np.ndarray, threshold: float) -> np.ndarray:
@@ -43,7 +46,9 @@ class _Words(GenerativeBase):
         check_input(self.input)
         if self.input == "counts":
             return super()._read(X, columns)
-        size = self.vocabulary_size if columns is None else columns.n_features
+        size = columns.n_features if columns is not None else self.vocabulary_size
+        if size is not None:
+            check_count("vocabulary_size", size)
         counts, size = read_tokens(X, size)
         holder = _input.stand_in(self, columns)
         holder.n_features_in_ = size
@@ -143,8 +148,10 @@ class BernoulliNB(_Words):
         self.fit_prior = fit_prior
         self.random_state = random_state
 
-    def _encode(self, X: Any, columns: Columns, fitting: bool = False) -> Any:
+    def _encode(self, X: Any, columns: Columns, purpose: str = "predict") -> Any:
         check_missing(self.missing)
+        if self.binarize is not None and not _is_number(self.binarize):
+            raise ValueError(f"binarize must be a number or None; got {self.binarize!r}")
         x = _input.canonical(X)
         _input.check_finite(x, columns.names, self.missing == "marginalize", DROP_NAN)
         if self.binarize is None:
@@ -264,10 +271,11 @@ class MultinomialNB(_Words):
         self.fit_prior = fit_prior
         self.random_state = random_state
 
-    def _encode(self, X: Any, columns: Columns, fitting: bool = False) -> Any:
-        _input.check_finite(X, columns.names, True, "")
-        Multinomial().check(X, columns.names)
-        return X
+    def _encode(self, X: Any, columns: Columns, purpose: str = "predict") -> Any:
+        x = _input.canonical(X) if sp.issparse(X) and X.data.min(initial=0) < 0 else X  # entries may sum to a count
+        _input.check_finite(x, columns.names, True, "")
+        Multinomial().check(x, columns.names)
+        return x
 
     def _stated(self, columns: Columns, n_classes: int) -> Multinomial:
         if isinstance(self.alpha, tuple):

@@ -74,6 +74,11 @@ def class_sums(x: Any, r: Weights, n_classes: int) -> np.ndarray:
     return np.asarray((x.T @ r).T)
 
 
+def row_sums(table: Array) -> Array:
+    """Sums over the last axis, pairwise in whatever order a NumPy array lies: many columns keep their digits."""
+    return (np.ascontiguousarray(table) if namespace(table) is np else table).sum(-1)
+
+
 def contract(x: Any, table: Array) -> Array:
     """Product x @ table.T for non-negative x (n, d), dense or sparse, and a table (K, d) that may hold -inf.
 
@@ -214,6 +219,10 @@ class Family:
         `ValueError` where it is not linear.
         """
         raise ValueError(f"the log odds of {type(self).__name__} are not linear in x")
+
+    def stats_shapes(self) -> Any:
+        """Type and shapes of the statistics, as a NamedTuple of shapes; None: not checked."""
+        return None
 
     def undefined(self, params: Any, stats: Any, needed: np.ndarray) -> Problem | None:
         """Why plug-in parameters cannot score a row, for the needed classes (K,); None if they can."""

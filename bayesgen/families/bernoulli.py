@@ -35,6 +35,7 @@ from bayesgen.families.base import (
     first_cell,
     own_class,
     refuse_columns,
+    row_sums,
     split_missing,
     static,
 )
@@ -161,9 +162,9 @@ class Bernoulli(Family):
         """Every column absent, corrected at the stored entries; log(0) is counted apart."""
         certain = np.isneginf(params.log_absent)
         if missing is None and not certain.any():
-            return params.log_absent.sum(-1) + contract(x, params.log_present - params.log_absent)
+            return row_sums(params.log_absent) + contract(x, params.log_present - params.log_absent)
         log_absent = np.where(certain, 0.0, params.log_absent)
-        out = log_absent.sum(-1) + contract(x, params.log_present) - contract(x, log_absent)
+        out = row_sums(log_absent) + contract(x, params.log_present) - contract(x, log_absent)
         impossible = certain.sum(-1) - contract(x, certain.astype(float))
         if missing is not None:
             out -= contract(missing, log_absent)
@@ -188,7 +189,7 @@ class Bernoulli(Family):
 
     def log_density(self, params: BernoulliParams) -> Array:
         """See `Family.log_density`."""
-        xp = namespace(self.a, params.log_present)
+        xp = namespace(self.a, self.b, *params)
         return dirichlet.log_density(
             xp.stack(self.concentrations(), -1), xp.stack([params.log_present, params.log_absent], -1)
         ).sum()
@@ -213,7 +214,7 @@ class Bernoulli(Family):
 
     def log_predictive(self, x: Any) -> Array:
         """See `Family.log_predictive`: the same as `log_prob` at the mean."""
-        return self.log_prob(self._mean if namespace(self.a) is np else self.mean(), x)
+        return self.log_prob(self._mean if namespace(self.a, self.b) is np else self.mean(), x)
 
     def log_evidence(self, stats: BernoulliStats) -> Array:
         """A Polya urn for each class and column."""
@@ -230,15 +231,19 @@ class Bernoulli(Family):
         for k in range(self.n_classes):
             for weight in np.unique(w[codes == k]):
                 index = np.flatnonzero((codes == k) & (w == weight))
-                out[index, k] = posterior._own_loo(filled, missing, index, k, weight)
+                out[index, k] = self._own_loo(stats, filled, missing, index, k, weight)
         return out
 
-    def _own_loo(self, x: Any, missing: Any, index: np.ndarray, k: int, w: float) -> np.ndarray:
+    def _own_loo(self, stats: BernoulliStats, x: Any, missing: Any, index: np.ndarray, k: int, w: float) -> np.ndarray:
         """Rows of class k and weight w predicted without themselves: each factor uses its own cell less w."""
         a, b = (c[k] for c in self.concentrations())
-        empty = a + b - w <= 0  # an improper prior, and nobody else observed the column
-        total = safe_log(np.where(empty, 1.0, a + b - w))
-        params = BernoulliParams(*((safe_log(np.maximum(c - w, 0.0)) - total)[None] for c in (a, b)))
+        ones, zeros = stats.present[k], stats.absent[k]
+        # Counts go down before the prior is added: a small concentration keeps its digits.
+        total = a + b + np.maximum(ones + zeros - w, 0.0)
+        empty = total <= 0  # an improper prior, and nobody else observed the column
+        log_total = safe_log(np.where(empty, 1.0, total))
+        cells = (a + np.maximum(ones - w, 0.0), b + np.maximum(zeros - w, 0.0))
+        params = BernoulliParams(*((safe_log(c) - log_total)[None] for c in cells))
         rows = x[index]
         if missing is not None:
             rows = np.where(dense(missing[index]) > 0, np.nan, dense(rows))
@@ -249,7 +254,11 @@ class Bernoulli(Family):
 
     def logistic(self, params: BernoulliParams) -> tuple[Array, Array]:
         """See `Family.logistic`: log odds of presence, and every column absent."""
-        return params.log_present - params.log_absent, params.log_absent.sum(-1)
+        return params.log_present - params.log_absent, row_sums(params.log_absent)
+
+    def stats_shapes(self) -> Any:
+        """See `Family.stats_shapes`."""
+        return BernoulliStats(self.shape, self.shape)
 
     def undefined(self, params: BernoulliParams, stats: Any, needed: np.ndarray) -> Problem | None:
         """See `Family.undefined`."""

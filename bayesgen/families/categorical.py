@@ -106,7 +106,11 @@ class Categorical(Family):
     def by_column(self, cells: Array) -> Array:
         """Sums of (..., S) cells over the levels of each column: (..., d)."""
         if namespace(cells) is np:
-            return np.add.reduceat(cells, self.offsets[:-1], axis=-1)
+            out = np.zeros((*cells.shape[:-1], self.n_features))
+            some = np.flatnonzero(self.n_levels)  # a column without levels has nothing to sum
+            if some.size:
+                out[..., some] = np.add.reduceat(cells, self.offsets[:-1][some], axis=-1)
+            return out
         return cells @ (self.column_of[:, None] == np.arange(self.n_features)).astype(cells.dtype)
 
     def concentration(self) -> Array:
@@ -122,7 +126,7 @@ class Categorical(Family):
         """Concentration of an unknown level, (K, d): the mean over the known levels before data."""
         if self.alpha_unknown is not None:
             return self.alpha_unknown
-        return self.by_column(self.concentration()) / np.asarray(self.n_levels, dtype=float)
+        return safe_divide(self.by_column(self.concentration()), np.asarray(self.n_levels, dtype=float), empty=1.0)
 
     # ---- program
 
@@ -135,7 +139,7 @@ class Categorical(Family):
 
         alpha, offsets = self.concentration(), self.offsets
         parts = []
-        for j in range(self.n_features):
+        for j in np.flatnonzero(self.n_levels):
             with numpyro.plate("class", self.n_classes, dim=-1):
                 cells = Dirichlet(alpha[:, offsets[j] : offsets[j + 1]])
                 parts.append(numpyro.sample(f"feature_prob_{j}", cells))
@@ -249,14 +253,16 @@ class Categorical(Family):
         codes, w = own_class(y)
         posterior = self.condition(stats)
         out = posterior.log_predictive(x)
-        alpha = posterior.concentration()
-        total = self.by_column(alpha)
+        alpha, count = self.concentration(), stats.level_count
+        total, seen_count = self.by_column(alpha), self.by_column(count)
         own = np.zeros(len(codes))
         for j in range(self.n_features):
             seen = (x[:, j] >= 0) & (x[:, j] < self.n_levels[j])
             k, left = codes[seen], w[seen]
-            cell = np.maximum(alpha[k, self.offsets[j] + x[seen, j]] - left, 0.0)
-            rest = total[k, j] - left
+            # Counts go down before the prior is added: a small concentration keeps its digits.
+            at = k, self.offsets[j] + x[seen, j]
+            cell = alpha[at] + np.maximum(count[at] - left, 0.0)
+            rest = total[k, j] + np.maximum(seen_count[k, j] - left, 0.0)
             own[seen] += np.where(rest > 0, safe_log(cell) - safe_log(np.where(rest > 0, rest, 1.0)), np.nan)
         out[np.arange(len(codes)), codes] = own
         return out
@@ -264,6 +270,10 @@ class Categorical(Family):
     def logistic(self, params: CategoricalParams) -> tuple[Array, Array]:
         """See `Family.logistic`: log level probabilities, on one-hot columns."""
         return params.log_prob, np.zeros(self.n_classes)
+
+    def stats_shapes(self) -> Any:
+        """See `Family.stats_shapes`."""
+        return CategoricalStats((self.n_classes, int(self.offsets[-1])))
 
     def undefined(self, params: CategoricalParams, stats: Any, needed: np.ndarray) -> Problem | None:
         """See `Family.undefined`."""
@@ -283,6 +293,9 @@ class Categorical(Family):
         columns = self._columns(np.exp((params or self.mean()).log_prob))
         out = np.empty((len(y), self.n_features), dtype=np.int64)
         for j, prob in enumerate(columns):
+            if not prob.shape[1]:
+                out[:, j] = -1  # a column without levels is never observed
+                continue
             edges = np.cumsum(prob, axis=1)[:, :-1]
             out[:, j] = (rng.random(len(y))[:, None] > edges[y]).sum(axis=1)
         return out

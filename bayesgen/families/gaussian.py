@@ -45,6 +45,7 @@ from bayesgen.families.moments import (
     merge_means,
     overall_mean,
     pilot_means,
+    remaining_scatter,
     remove_means,
     update_mean,
     weighted_parts,
@@ -172,12 +173,12 @@ class _Diagonal(Family):
     def remove(self, a: GaussianStats, b: GaussianStats) -> GaussianStats:
         """See `Family.remove`; digits are lost when little is left."""
         n, mean, low, delta, share = remove_means(*a[:3], *b[:3])
-        scatter = np.where(n > 0, np.maximum(a.scatter - b.scatter - share * delta**2, 0.0), 0.0)
+        scatter = np.where(n > 0, remaining_scatter(a.scatter, b.scatter + share * delta**2), 0.0)
         return GaussianStats(n, mean, low, scatter)
 
     def log_prob(self, params: GaussianParams, x: Any) -> Array:
         """See `Family.log_prob`."""
-        xp = namespace(x, params.variance)
+        xp = namespace(x, *params)
         norm = -0.5 * (LOG_2PI + xp.log(params.variance))
         if xp is np:
             centre, low = params.mean[0], params.mean_low[0]
@@ -188,11 +189,10 @@ class _Diagonal(Family):
         def term(residual: Array, k: int) -> Array:
             return norm[k] - 0.5 * residual**2 / params.variance[k]
 
-        return self._sum_cells(x, params.mean, params.mean_low, term)
+        return self._sum_cells(x, params.mean, params.mean_low, term, xp)
 
-    def _sum_cells(self, x: Any, mean: Array, low: Array, term: Any) -> Array:
+    def _sum_cells(self, x: Any, mean: Array, low: Array, term: Any, xp: Any) -> Array:
         """Sum over observed columns of term(x - mean_k, k), shape (n, K)."""
-        xp = namespace(x, mean)
         n, d = x.shape
         blocks = _kernels.row_blocks(n, d) if xp is np else [slice(None)]
         out = []
@@ -209,11 +209,11 @@ class _Diagonal(Family):
     def _mle(self, stats: GaussianStats, variance: Array) -> GaussianParams:
         empty = stats.weight == 0
         mean = np.where(empty, np.nan, stats.mean)
-        return GaussianParams(mean, stats.mean_low, np.where(empty, np.nan, variance))
+        return GaussianParams(mean, stats.mean_low, variance)
 
     def log_likelihood(self, params: GaussianParams, stats: GaussianStats) -> Array:
         """See `Family.log_likelihood`."""
-        xp = namespace(params.mean, params.variance)
+        xp = namespace(*params)
         delta = difference(stats.mean, stats.mean_low, params.mean, params.mean_low)
         square = stats.scatter + stats.weight * xp.where(stats.weight > 0, delta, 0.0) ** 2
         v = params.variance
@@ -248,14 +248,14 @@ class _Diagonal(Family):
     def _t_log_prob(self, x: Any, shape: Array, scale: Array) -> Array:
         """Student t with 2a degrees of freedom and squared scale b (kappa + 1) / (a kappa), (K, d) each."""
         loc, low, kappa = self.hyper()
-        xp = namespace(shape, scale, kappa)
+        xp = namespace(x, loc, low, kappa, shape, scale)
         spread = 2.0 * scale * (1.0 + 1.0 / kappa)
         norm = log_rising(shape, 0.5) - 0.5 * xp.log(np.pi * spread)
 
         def term(residual: Array, k: int) -> Array:
             return norm[k] - (shape[k] + 0.5) * xp.log1p(residual**2 / spread[k])
 
-        return self._sum_cells(x, loc, low, term)
+        return self._sum_cells(x, loc, low, term, xp)
 
     def _prior_mean_density(self, params: GaussianParams) -> Array:
         loc, low, kappa = self.hyper()
@@ -282,6 +282,10 @@ class _Diagonal(Family):
         mean, rest = two_sum(loc, low + noise)
         return GaussianParams(mean, rest, np.broadcast_to(variance, mean.shape))
 
+    def stats_shapes(self) -> Any:
+        """See `Family.stats_shapes`."""
+        return GaussianStats(*[self.cells] * 4)
+
     def undefined(self, params: GaussianParams, stats: GaussianStats, needed: np.ndarray) -> Problem | None:
         """See `Family.undefined`."""
         cell = first_cell(np.isnan(params.mean), needed)
@@ -304,6 +308,10 @@ class _Diagonal(Family):
         """See `Family.improper`."""
         a, b = (np.broadcast_to(v, self.cells) for v in self.inverse_gamma())
         _, _, kappa = self.hyper()
+        finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(kappa)
+        cell = first_cell(~finite, needed)
+        if cell is not None:
+            return Problem("the prior of {columns} in class {cls} has values too large for float64", cell[0], [cell[1]])
         cell = first_cell(~((a > 0) & (b > 0) & (kappa > 0)), needed)
         if cell is None:
             return None
@@ -433,7 +441,7 @@ class Gaussian(_Diagonal):
         a, b = self.inverse_gamma()
         _, _, kappa = self.hyper()
         *_, q = self._update(stats)
-        xp = namespace(a, b, kappa)
+        xp = namespace(a, b, kappa, q)
         n = stats.weight
         cells = log_rising(a, 0.5 * n) - a * xp.log1p(q / b) - 0.5 * n * xp.log(2 * np.pi * (b + q))
         return (cells - 0.5 * xp.log1p(n / kappa)).sum()
@@ -576,7 +584,7 @@ class SharedVarianceGaussian(_Diagonal):
         a, b = self.inverse_gamma()
         _, _, kappa = self.hyper()
         *_, q = self._update(stats)
-        xp = namespace(a, b, kappa)
+        xp = namespace(a, b, kappa, q)
         n, q = stats.weight.sum(axis=0), q.sum(axis=0)
         columns = log_rising(a, 0.5 * n) - a * xp.log1p(q / b) - 0.5 * n * xp.log(2 * np.pi * (b + q))
         return columns.sum() - 0.5 * xp.log1p(stats.weight / kappa).sum()

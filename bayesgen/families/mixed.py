@@ -87,6 +87,14 @@ class Mixed(Family):
         """See `Family.remove`."""
         return self._each("remove", a, b)
 
+    def reclass(self, stats: Any, positions: np.ndarray, n_classes: int) -> tuple[Any, ...]:
+        """See `Family.reclass`."""
+        return tuple(b.reclass(s, positions, n_classes) for b, s in zip(self.blocks, stats, strict=True))
+
+    def stats_shapes(self) -> tuple[Any, ...]:
+        """See `Family.stats_shapes`."""
+        return tuple(b.stats_shapes() for b in self.blocks)
+
     def log_prob(self, params: Any, x: Any) -> Array:
         """See `Family.log_prob`."""
         return sum(self._each("log_prob", params, x))

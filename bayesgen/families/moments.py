@@ -54,12 +54,23 @@ def remove_means(
     return n_a, a, a_low, delta, safe_divide(n_a * n_b, n, empty=0.0)
 
 
+NOISE = 100 * np.finfo(float).eps
+
+
+def remaining_scatter(whole: np.ndarray, leaving: np.ndarray) -> np.ndarray:
+    """What is left of sums of squares; round-off is set to 0, and rows that were not part of them are refused."""
+    left = whole - leaving
+    if (left < -1e-8 * whole).any() or ((whole == 0) & (leaving > 0)).any():
+        raise ValueError("these rows were not all learned: more scatter would leave than there is")
+    return np.where(left <= NOISE * whole, 0.0, left)
+
+
 def update_mean(loc: Array, low: Array, kappa: Array, n: Array, mean: Array, mean_low: Array) -> Any:
     """Posterior mean (high, low) m + n/(kappa + n) (mean - m), and mean - m.
 
     It is written from the end that is nearer, so that no digits are lost.
     """
-    xp = namespace(loc, kappa, mean)
+    xp = namespace(loc, low, kappa, mean)
     delta = xp.where(n > 0, difference(mean, mean_low, loc, low), 0.0)
     total = kappa + n
     near = n >= kappa

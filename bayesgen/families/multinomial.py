@@ -220,25 +220,31 @@ class Multinomial(Family):
         """See `Family.log_loo`: a document leaves the counts of its own class only."""
         codes, w = own_class(y)
         posterior = self.condition(stats)
-        alpha = posterior.concentration()
+        alpha, count = self.concentration(), stats.word_count
         out = posterior.log_predictive(x)
         x = sp.csr_array(x)
         if not x.has_canonical_format:
             x = x.copy()
             x.sum_duplicates()
         row = np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))
-        # (alpha' - w c)_c for each stored count c; the removal of a row with all its weight
-        base = np.maximum(alpha[codes[row], x.indices] - w[row] * x.data, 0.0)
+        # (alpha' - w c)_c for each stored count c: a row leaves with all its weight. Counts go down before the
+        # prior is added, so that a small concentration keeps its digits.
+        at = codes[row], x.indices
+        base = alpha[at] + np.maximum(count[at] - w[row] * x.data, 0.0)
         own = np.bincount(row, weights=log_rising(base, x.data), minlength=x.shape[0])
         length = np.asarray(x.sum(axis=1)).ravel()
-        total = alpha.sum(-1)[codes] - w * length
-        own = np.where((total > 0) | (length == 0), own - log_rising(np.maximum(total, 0.0), length), np.nan)
+        total = alpha.sum(-1)[codes] + np.maximum(count.sum(-1)[codes] - w * length, 0.0)
+        own = np.where((total > 0) | (length == 0), own - log_rising(total, length), np.nan)
         out[np.arange(len(codes)), codes] = own + (_log_coefficient(x) if self.coefficient else 0.0)
         return out
 
     def logistic(self, params: MultinomialParams) -> tuple[Array, Array]:
         """See `Family.logistic`: log word probabilities, on counts."""
         return params.log_prob, np.zeros(self.n_classes)
+
+    def stats_shapes(self) -> Any:
+        """See `Family.stats_shapes`."""
+        return MultinomialStats((self.n_classes, self.n_features), ())
 
     def undefined(self, params: MultinomialParams, stats: Any, needed: np.ndarray) -> Problem | None:
         """See `Family.undefined`."""

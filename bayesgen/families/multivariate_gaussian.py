@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesgen import _kernels
-from bayesgen._linalg import dependent_columns, inverse_factor
+from bayesgen._linalg import dependent_columns, inverse_factor, log_det_growth
 from bayesgen._math import Array, log_multigamma_ratio, log_rising, namespace, safe_divide, special, two_sum
 from bayesgen._random import generator
 from bayesgen.families import dirichlet
@@ -43,6 +43,7 @@ from bayesgen.families.moments import (
     merge_means,
     overall_mean,
     pilot_means,
+    remaining_scatter,
     remove_means,
     update_mean,
     weighted_parts,
@@ -88,7 +89,7 @@ def _outer(v: Array) -> Array:
 
 def _forms(x: Array, loc: Array, low: Array, inverse: Array) -> Array:
     """Quadratic forms |W (x - m_k)|^2, shape (n, K), with an inverse factor W (d, d) or (K, d, d)."""
-    xp = namespace(x, loc, inverse)
+    xp = namespace(x, loc, low, inverse)
     n_classes = len(loc)
     if xp is np and inverse.ndim == 2:
         centred = ((loc - loc[0]) + (low - low[0])) @ inverse.T
@@ -108,9 +109,8 @@ def _near_forms(x: np.ndarray, centre: np.ndarray, low: np.ndarray, means: np.nd
     return np.maximum(out, 0.0)
 
 
-def _score(x: Any, loc: Array, low: Array, matrix: Array, formula: Callable, factor: Any = None) -> Array:
+def _score(x: Any, loc: Array, low: Array, matrix: Array, formula: Callable, xp: Any, factor: Any = None) -> Array:
     """formula(q, ln|matrix|, number of observed columns), shape (n, K); NaN cells are integrated out."""
-    xp = namespace(x, loc, matrix)
     inverse, logdet = inverse_factor(matrix) if factor is None else factor
     d = loc.shape[1]
     if xp is not np:
@@ -138,10 +138,10 @@ def _score(x: Any, loc: Array, low: Array, matrix: Array, formula: Callable, fac
 
 def _t_formula(df: Array, kappa: Array) -> Callable:
     """Log density of the predictive t; df (eta) is () or (K,), kappa (K,)."""
-    xp = namespace(df, kappa)
     shrink = kappa / (kappa + 1.0)
 
     def formula(q: Array, logdet: Array, size: int) -> Array:
+        xp = namespace(df, kappa, q)
         norm = log_rising(df / 2, size / 2) - 0.5 * size * (LOG_PI + xp.log1p(1.0 / kappa)) - 0.5 * logdet
         return norm - 0.5 * (df + size) * xp.log1p(shrink * q)
 
@@ -265,8 +265,10 @@ class _Multivariate(Family):
     def remove(self, a: MultivariateGaussianStats, b: MultivariateGaussianStats) -> MultivariateGaussianStats:
         """See `Family.remove`; digits are lost when little is left."""
         n, mean, low, delta, share = remove_means(a.weight[:, None], *a[1:3], b.weight[:, None], *b[1:3])
-        scatter = a.scatter - b.scatter - self._pool_classes(share[..., None] * _outer(delta))
-        scatter = self._left(scatter, n[:, 0])
+        leaving = b.scatter + self._pool_classes(share[..., None] * _outer(delta))
+        diagonal = remaining_scatter(*(np.diagonal(m, axis1=-2, axis2=-1) for m in (a.scatter, leaving)))
+        kept = (diagonal > 0)[..., :, None] & (diagonal > 0)[..., None, :]
+        scatter = self._left(np.where(kept, a.scatter - leaving, 0.0), n[:, 0])
         return MultivariateGaussianStats(n[:, 0], mean, low, 0.5 * (scatter + np.swapaxes(scatter, -1, -2)))
 
     def _pool_classes(self, matrices: Array) -> Array:
@@ -281,15 +283,16 @@ class _Multivariate(Family):
         def formula(q: Array, logdet: Array, size: int) -> Array:
             return -0.5 * (size * LOG_2PI + logdet + q)
 
-        low = namespace(params.mean).broadcast_to(params.mean_low, params.mean.shape)
-        return _score(x, params.mean, low, params.covariance, formula)
+        xp = namespace(x, *params)
+        low = xp.broadcast_to(params.mean_low, params.mean.shape)
+        return _score(x, params.mean, low, params.covariance, formula, xp)
 
     def _mle_means(self, stats: MultivariateGaussianStats) -> Array:
         return np.where(stats.weight[:, None] == 0, np.nan, stats.mean)
 
     def log_likelihood(self, params: MultivariateGaussianParams, stats: MultivariateGaussianStats) -> Array:
         """See `Family.log_likelihood`."""
-        xp = namespace(params.mean, params.covariance)
+        xp = namespace(*params)
         inverse, logdet = inverse_factor(params.covariance)
         delta = difference(stats.mean, stats.mean_low, params.mean, params.mean_low)
         delta = xp.where(stats.weight[:, None] > 0, delta, 0.0)
@@ -330,7 +333,8 @@ class _Multivariate(Family):
         loc, low, kappa = self.hyper()
         df, scale = self.inverse_wishart()
         factor = self._factor if namespace(scale) is np else None
-        return _score(x, loc, low, scale, _t_formula(df - self.n_features + 1.0, kappa), factor)
+        xp = namespace(x, loc, low, kappa, df, scale)
+        return _score(x, loc, low, scale, _t_formula(df - self.n_features + 1.0, kappa), xp, factor)
 
     def _inverse_wishart_draws(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """Square roots B with B'B ~ inverse-Wishart, (n, ..., d, d), by Bartlett's decomposition."""
@@ -356,6 +360,14 @@ class _Multivariate(Family):
         step = (noise @ (root[:, None] if root.ndim == 3 else root))[:, :, 0]
         mean, rest = two_sum(loc, low + step)
         return MultivariateGaussianParams(mean, rest, np.swapaxes(root, -1, -2) @ root)
+
+    def stats_shapes(self) -> Any:
+        """See `Family.stats_shapes`."""
+        k, d = self.n_classes, self.n_features
+        return MultivariateGaussianStats((k,), (k, d), (k, d), self._scatter_shape())
+
+    def _scatter_shape(self) -> tuple[int, ...]:
+        return self.n_classes, self.n_features, self.n_features
 
     def undefined(self, params: Any, stats: Any, needed: np.ndarray) -> Problem | None:
         """See `Family.undefined`."""
@@ -387,6 +399,8 @@ class _Multivariate(Family):
         _, _, kappa = self.hyper()
         df, scale = self.inverse_wishart()
         d = self.n_features
+        if not (np.isfinite(scale).all() and np.isfinite(df).all() and np.isfinite(kappa).all()):
+            return Problem("the prior has values too large for float64")
         bad = np.flatnonzero(~(kappa > 0) & needed)
         if bad.size:
             return Problem("the mean of class {cls} has an improper distribution: mean precision 0", int(bad[0]))
@@ -426,6 +440,8 @@ class _Multivariate(Family):
         """Row i predicted from statistics of the other rows: where a downdate has lost its digits."""
         others = np.flatnonzero(np.arange(len(codes)) != i)
         post = self.condition(self.stats(_kernels.rows(x, others), Labels(codes[others], w[others])))
+        if post.improper(np.ones(self.n_classes, dtype=bool)) is not None:
+            return np.full(self.n_classes, np.nan)
         return post.log_predictive(_kernels.rows(x, np.array([i])))[0]
 
     def log_loo(self, x: Any, y: Any, stats: MultivariateGaussianStats) -> np.ndarray:
@@ -487,6 +503,9 @@ class MultivariateGaussian(_Multivariate):
 
     def _pool_classes(self, matrices: Array) -> Array:
         return matrices.sum(axis=0)
+
+    def _scatter_shape(self) -> tuple[int, ...]:
+        return self.n_features, self.n_features
 
     def _left(self, scatter: Array, weight: Array) -> Array:
         return scatter if weight.any() else np.zeros_like(scatter)
@@ -562,13 +581,12 @@ class MultivariateGaussian(_Multivariate):
         _, _, kappa = self.hyper()
         xp = namespace(df, scale, kappa)
         d, n = self.n_features, stats.weight.sum()
-        _, log_prior = inverse_factor(scale)
-        _, log_post = inverse_factor(scale + stats.scatter + self._update(stats)[3].sum(axis=0))
+        log_prior, growth = log_det_growth(scale, stats.scatter + self._update(stats)[3].sum(axis=0))
         return (
             -0.5 * n * d * LOG_PI
             - 0.5 * d * xp.log1p(stats.weight / kappa).sum()
-            + 0.5 * df * (log_prior - log_post)
-            - 0.5 * n * log_post
+            - 0.5 * df * growth
+            - 0.5 * n * (log_prior + growth)
             + log_multigamma_ratio(df, n, d)
         )
 
@@ -696,13 +714,12 @@ class PerClassMultivariateGaussian(_Multivariate):
         _, _, kappa = self.hyper()
         xp = namespace(df, scale, kappa)
         d, n = self.n_features, stats.weight
-        _, log_prior = inverse_factor(scale)
-        _, log_post = inverse_factor(scale + stats.scatter + self._update(stats)[3])
+        log_prior, growth = log_det_growth(scale, stats.scatter + self._update(stats)[3])
         return (
             -0.5 * n * d * LOG_PI
             - 0.5 * d * xp.log1p(n / kappa)
-            + 0.5 * df * (log_prior - log_post)
-            - 0.5 * n * log_post
+            - 0.5 * df * growth
+            - 0.5 * n * (log_prior + growth)
             + log_multigamma_ratio(df, n, d)
         ).sum()
 

@@ -40,6 +40,7 @@ from bayesgen.families.base import (
     first_cell,
     own_class,
     refuse_columns,
+    row_sums,
     split_missing,
     static,
 )
@@ -156,7 +157,7 @@ class Poisson(Family):
     def log_prob(self, params: PoissonParams, x: Any) -> Array:
         """See `Family.log_prob`."""
         x, missing = split_missing(x)
-        out = contract(x, safe_log(params.rate)) - params.rate.sum(-1) - self._log_base(x)[:, None]
+        out = contract(x, safe_log(params.rate)) - row_sums(params.rate) - self._log_base(x)[:, None]
         return out if missing is None else out + missing @ params.rate.T
 
     def mle(self, stats: PoissonStats) -> PoissonParams:
@@ -207,7 +208,7 @@ class Poisson(Family):
         else:
             rising = log_rising(a, x[:, None, :]).sum(-1)
         none = a * xp.log1p(1.0 / b)
-        out = rising - contract(x, xp.log1p(b)) - none.sum(-1) - self._log_base(x)[:, None]
+        out = rising - contract(x, xp.log1p(b)) - row_sums(none) - self._log_base(x)[:, None]
         return out if missing is None else out + missing @ none.T
 
     def log_evidence(self, stats: PoissonStats) -> Array:
@@ -223,14 +224,15 @@ class Poisson(Family):
         codes, w = own_class(y)
         posterior = self.condition(stats)
         out = posterior.log_predictive(x)
-        a, b = posterior.hyper()
+        a, b = self.hyper()
         for rows in _kernels.row_blocks(x.shape[0], x.shape[1]):
             block = dense(x[rows]).astype(float)
             k, left = codes[rows], w[rows, None]
             seen = ~np.isnan(block)
             value = np.where(seen, block, 0.0)
-            shape = np.maximum(a[k] - left * value, 0.0)
-            rate = b[k] - left
+            # Sums go down before the prior is added: a small shape or rate keeps its digits.
+            shape = a[k] + np.maximum(stats.total[k] - left * value, 0.0)
+            rate = b[k] + np.maximum(stats.observed[k] - left, 0.0)
             exists = (rate > 0) & ((shape > 0) | (value == 0))
             rate = np.where(exists, rate, 1.0)
             cell = (
@@ -242,7 +244,11 @@ class Poisson(Family):
 
     def logistic(self, params: PoissonParams) -> tuple[Array, Array]:
         """See `Family.logistic`: log rates."""
-        return safe_log(params.rate), -params.rate.sum(-1)
+        return safe_log(params.rate), -row_sums(params.rate)
+
+    def stats_shapes(self) -> Any:
+        """See `Family.stats_shapes`."""
+        return PoissonStats((self.n_classes, self.n_features), (self.n_classes, self.n_features), ())
 
     def undefined(self, params: PoissonParams, stats: Any, needed: np.ndarray) -> Problem | None:
         """See `Family.undefined`."""

@@ -1,0 +1,108 @@
+"""Checks at the border: labels, row weights, class probabilities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, column_or_1d
+
+from bayesgen.estimators._tables import is_missing
+
+LEAST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e100  # beyond these, products of weights and data leave float64
+
+
+def plain_labels(y: Any) -> np.ndarray:
+    """Labels as a 1-D array of one NumPy type; booleans stay booleans, whatever frame they come from."""
+    if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
+        raise ValueError("y has masked entries: every row needs a label (drop the rows)")
+    dtype = getattr(y, "dtype", None)
+    if dtype is not None and not isinstance(dtype, np.dtype):  # nullable, categorical, polars
+        y = np.asarray(y, dtype=object)
+    elif isinstance(y, (list, tuple)) and np.asarray(y).dtype.kind in "US":
+        y = np.array(list(y), dtype=object)  # NumPy would write numbers and NaN as text beside text
+    y = column_or_1d(y, warn=True)
+    if is_missing(y).any():
+        raise ValueError(
+            "Input y contains NaN, NaT or None: every row needs a label (drop the rows, or give them a class of their "
+            "own)"
+        )
+    if y.dtype.kind != "O":
+        return y
+    kinds = {bool if isinstance(v, np.bool_) else type(v) for v in y.tolist()}
+    if len(kinds) > 1 and not kinds <= {int, float}:
+        names = ", ".join(sorted(k.__name__ for k in kinds))
+        raise ValueError(f"y mixes labels of different types ({names}); make them all of one type")
+    return np.array(y.tolist())
+
+
+def check_labels(y: Any) -> np.ndarray:
+    """Labels of a training set; raises for a continuous target, NaN, or mixed types."""
+    if y is None:
+        raise ValueError("This estimator requires y to be passed, but the target y is None")
+    y = plain_labels(y)
+    if y.dtype.kind == "f":
+        if np.isinf(y).any():
+            raise ValueError("Input y contains infinity: every row needs a label")
+        if np.abs(y).max(initial=0.0) > 2.0**53:
+            raise ValueError("y holds numbers too large to be whole labels; use integers or strings")
+    check_classification_targets(y)
+    return y
+
+
+def encode_labels(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Codes of labels among sorted classes; `ValueError` naming labels that are not among them."""
+    if y.dtype.kind != classes.dtype.kind and not {y.dtype.kind, classes.dtype.kind} <= set("biuf"):
+        raise ValueError(f"y holds labels of type {y.dtype}; the classes are {classes.tolist()}")
+    codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+    strange = classes[codes] != y
+    if strange.any():
+        raise ValueError(
+            f"y contains the label {y[strange][0].item()!r}, which is not among the classes {classes.tolist()}"
+        )
+    return codes
+
+
+def join_classes(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Sorted union of two lists of classes."""
+    if a.dtype.kind != b.dtype.kind and not {a.dtype.kind, b.dtype.kind} <= set("biuf"):
+        raise ValueError(f"cannot merge: the classes are {a.tolist()} and {b.tolist()}, labels of different types")
+    return np.unique(np.concatenate([a, b]))
+
+
+def check_weights(sample_weight: Any, x: Any) -> np.ndarray | None:
+    """Row weights (n,), non-negative with a positive sum; None stays None."""
+    if sample_weight is None:
+        return None
+    w = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
+    if not w.any():
+        raise ValueError("sample_weight is zero for every row: there is nothing to learn from")
+    positive = w[w > 0]
+    if positive.min() < LEAST_WEIGHT or positive.max() > LARGEST_WEIGHT:
+        raise ValueError(
+            f"sample_weight must be 0 or between {LEAST_WEIGHT:g} and {LARGEST_WEIGHT:g}; it goes from "
+            f"{positive.min():g} to {positive.max():g}. Divide by a common factor"
+        )
+    return w
+
+
+def check_class_prior(prior: Any, n_classes: int, name: str = "class_prior") -> np.ndarray:
+    """Given class probabilities: (K,), non-negative, summing to 1 within 1e-8; a copy."""
+    try:
+        out = np.array(prior, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be an array of {n_classes} probabilities; got {prior!r}") from None
+    if out.shape != (n_classes,):
+        raise ValueError(
+            f"{name} has shape {out.shape}; expected one prior probability for each of the {n_classes} classes, "
+            "in the order of classes_: Number of priors must match number of classes"
+        )
+    if not (out >= 0).all():
+        raise ValueError(f"{name} must be non-negative; got {out.tolist()}")
+    if not abs(out.sum() - 1.0) <= 1e-8:
+        raise ValueError(
+            f"{name} must sum to 1; the sum of {out.tolist()} is {out.sum():.10g}. "
+            "Divide by the sum if these are weights"
+        )
+    return out

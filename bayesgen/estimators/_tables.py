@@ -1,0 +1,148 @@
+"""Columns of arrays and data frames: their values, what is missing, and what cannot be a number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bayesgen._kernels import rows
+
+NUMBERS = (bool, int, float, np.number, np.bool_)
+
+
+def is_frame(x: Any) -> bool:
+    """Whether x is a data frame (pandas, polars, or alike)."""
+    return hasattr(x, "columns") and hasattr(x, "shape")
+
+
+def column_names(x: Any) -> list[Any] | None:
+    """Column names of a data frame."""
+    return list(x.columns) if is_frame(x) else None
+
+
+def refuse_duplicate_names(x: Any) -> None:
+    """Raise if a data frame has two columns of one name: a match by name would be ambiguous."""
+    names = column_names(x)
+    if names is None or len(set(names)) == len(names):
+        return
+    double = next(n for i, n in enumerate(names) if n in names[:i])
+    raise ValueError(f"duplicate column names: {double!r} is the name of several columns; names must be unique")
+
+
+def column_values(x: Any, j: int) -> tuple[np.ndarray, np.ndarray | None]:
+    """Column j of an array or data frame, and its declared levels if it is a categorical column."""
+    if hasattr(x, "iloc"):
+        column = x.iloc[:, j]
+        categories = getattr(getattr(column, "cat", None), "categories", None)
+        if categories is None:
+            return plain(column.to_numpy()), None
+        return plain(column.to_numpy(dtype=object)), np.asarray(categories)
+    if hasattr(x, "get_column"):  # polars
+        column = x.get_column(x.columns[j])
+        kind = type(column.dtype).__name__
+        if kind not in ("Categorical", "Enum"):
+            return plain(np.asarray(column.to_numpy())), None
+        declared = column.dtype.categories if kind == "Enum" else column.drop_nulls().unique().cast(str).sort()
+        return plain(np.asarray(column.cast(str).to_list(), dtype=object)), np.asarray(declared.to_list(), dtype=str)
+    return plain(rows(x, slice(None))[:, j]), None
+
+
+def plain(column: np.ndarray) -> np.ndarray:
+    """An object column whose values are all numbers, or all booleans, as that type; missing is NaN."""
+    if column.dtype.kind != "O":
+        return column
+    missing = is_missing(column)
+    present = column[~missing].tolist()
+    if not present or not all(isinstance(v, NUMBERS) for v in present):
+        return column
+    try:
+        if not missing.any():
+            return np.array(present)
+        out = np.full(len(column), np.nan)
+        out[~missing] = np.array(present, dtype=float)
+    except OverflowError:
+        raise ValueError("X holds a whole number too large for float64") from None
+    return out
+
+
+def is_missing(column: np.ndarray) -> np.ndarray:
+    """None, NaN, NaT and pandas' NA, as a boolean array."""
+    if column.dtype.kind == "f":
+        return np.isnan(column)
+    if column.dtype.kind in "mM":
+        return np.isnat(column)
+    if column.dtype.kind != "O":
+        return np.zeros(column.shape, dtype=bool)
+    return np.array([_missing(v) for v in column.tolist()], dtype=bool)
+
+
+def _missing(v: Any) -> bool:
+    return v is None or type(v).__name__ in ("NAType", "NaTType") or (isinstance(v, float) and v != v)
+
+
+def not_numeric(column: np.ndarray) -> str | None:
+    """What a column holds if it cannot be read as numbers: "text (str)", "dates", ...; else None."""
+    if column.dtype.kind in "US":
+        return "text (str)" if column.dtype.kind == "U" else "text (bytes)"
+    if column.dtype.kind in "mM":
+        return "dates or durations"
+    if column.dtype.kind != "O":
+        return None
+    for v in column.tolist():
+        if isinstance(v, (str, bytes)):
+            return f"text ({type(v).__name__})"
+        if not _missing(v) and not isinstance(v, NUMBERS):
+            try:
+                float(v)  # Decimal, Fraction
+            except (TypeError, ValueError, OverflowError):
+                return f"values of type {type(v).__name__}"
+            if type(v).__module__ not in ("decimal", "fractions", "builtins"):
+                return f"values of type {type(v).__name__}"
+    return None
+
+
+def numeric_frame(x: Any) -> tuple[Any, int | None, str]:
+    """X with object columns as numbers, and the first column that cannot be (None), with what it holds."""
+    if is_frame(x):
+        return _numeric_columns(x)
+    if isinstance(x, np.ma.MaskedArray):
+        x = np.ma.filled(x.astype(float), np.nan)
+    if isinstance(x, (list, tuple)):
+        try:
+            array = np.asarray(x)
+        except ValueError:
+            return x, None, ""  # ragged: scikit-learn says so
+        if array.dtype.kind in "US":
+            array = np.array(x, dtype=object)
+        x = array if array.dtype.kind in "OUSmM" else x
+    if not isinstance(x, np.ndarray) or x.dtype.kind not in "OUSmM" or x.ndim != 2:
+        return x, None, ""
+    for j in range(x.shape[1]):
+        what = not_numeric(x[:, j])
+        if what:
+            return x, j, what
+    return np.column_stack([_as_float(x[:, j]) for j in range(x.shape[1])]), None, ""
+
+
+def _numeric_columns(x: Any) -> tuple[Any, int | None, str]:
+    """Check the columns of a frame; only those that are not plain numbers are looked at."""
+    dtypes = list(x.dtypes)
+    for j, dtype in enumerate(dtypes):
+        if getattr(dtype, "kind", None) in ("b", "i", "u", "f", "c"):
+            continue
+        if hasattr(dtype, "is_numeric") and (dtype.is_numeric() or str(dtype) == "Boolean"):
+            continue
+        if hasattr(dtype, "is_temporal") and dtype.is_temporal():
+            return x, j, "dates or durations"
+        what = not_numeric(column_values(x, j)[0])
+        if what:
+            return x, j, what
+    return x, None, ""
+
+
+def _as_float(column: np.ndarray) -> np.ndarray:
+    out = np.full(len(column), np.nan)
+    present = ~is_missing(column)
+    out[present] = [float(v) for v in column[present].tolist()]
+    return out
