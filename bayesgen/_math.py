@@ -76,6 +76,48 @@ def log_rising(z: Array, n: Array) -> Array:
     return xp.where(large, stirling, xp.where(positive, small, xp.where(n > 0, -xp.inf, 0.0)))
 
 
+def _log1p_gap(u: np.ndarray) -> np.ndarray:
+    """Values of u - log1p(u) without cancellation near zero: the series of 2 atanh(v), v = u / (2 + u)."""
+    v = np.where(np.abs(u) < 0.1, u, 0.0) / (2.0 + np.where(np.abs(u) < 0.1, u, 0.0))
+    w = v * v
+    tail = 1 / 3 + w * (1 / 5 + w * (1 / 7 + w * (1 / 9 + w * (1 / 11 + w / 13))))
+    return np.where(np.abs(u) < 0.1, u * v - 2.0 * v * w * tail, u - np.log1p(u))
+
+
+def log_poisson(x: np.ndarray, rate: np.ndarray) -> np.ndarray:
+    r"""Log probability of a Poisson count, for x in the billions too.
+
+    There :math:`x\ln\lambda`, :math:`\lambda` and :math:`\ln x!` are 1e11 and nearly cancel: Stirling's series
+    leaves the deviance :math:`x\ln(x/\lambda) + \lambda - x` and small terms (Loader 2000, *Fast and accurate
+    computation of binomial probabilities*).
+    """
+    with np.errstate(all="ignore"):
+        large = np.where(x >= 20.0, x, 20.0)
+        saddle = -large * _log1p_gap((rate - large) / large) - 0.5 * np.log(2 * np.pi * large) - _stirling_tail(large)
+        small = scipy_special.xlogy(x, rate) - rate - scipy_special.gammaln(x + 1.0)
+        return np.where(x >= 20.0, saddle, small)
+
+
+def log_negative_binomial(x: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    r"""Poisson probability of x with the rate integrated over Gamma(a, rate b), without cancellation at large x.
+
+    :math:`\ln(a)_x - \ln x! - a\ln(1+1/b) - x\ln(1+b)`; where a and x are large, as two deviances from their
+    shares of a + x.
+    """
+    with np.errstate(all="ignore"):
+        tails = a * np.log1p(1.0 / b) + x * np.log1p(b)
+        direct = log_rising(a, x) - scipy_special.gammaln(x + 1.0) - tails
+        # ln Gamma(a + x) - ln x! with only a small: one rising factorial of the large number
+        ratio = np.where(a >= 1.0, log_rising(x + 1.0, np.abs(a - 1.0)), -log_rising(x + a, np.abs(1.0 - a)))
+        skewed = ratio - scipy_special.gammaln(a) - tails
+        large, shape = np.where(x >= 20.0, x, 20.0), np.where(a >= 20.0, a, 20.0)
+        apart = b * large - shape
+        share = _log1p_gap(apart / ((1.0 + b) * shape)) * shape + _log1p_gap(-apart / ((1.0 + b) * large)) * large
+        both = -share - 0.5 * np.log(2 * np.pi * large * (1.0 + large / shape))
+        both += _stirling_tail(large + shape) - _stirling_tail(shape) - _stirling_tail(large)
+        return np.where(x < 20.0, direct, np.where(a < 20.0, np.where(a > 0, skewed, direct), both))
+
+
 def log_factorial(x: np.ndarray) -> np.ndarray:
     """Log of x! = Gamma(x + 1); small whole numbers come from a table."""
     x = np.asarray(x, dtype=float)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import jax
 import numpy as np
 
 from bayesgen._math import logsumexp
@@ -25,6 +26,14 @@ __all__ = ["ROUTES", "FeatureFit", "Fit", "LooResult", "MixedFit"]
 
 ROUTES = ("mle", "unbiased", "map", "mean", "exact")
 DRAW_CELLS = 1 << 22  # numbers held at once while posterior draws are scored
+
+
+def read_only(value: Any) -> Any:
+    """The same value, its arrays locked: what was learned is handed out, and is not to be changed."""
+    for leaf in jax.tree_util.tree_leaves(value):
+        if isinstance(leaf, np.ndarray):
+            leaf.flags.writeable = False
+    return value
 
 
 class _Value:
@@ -55,13 +64,13 @@ class FeatureFit(_Value):
     @cached_property
     def prior(self) -> Family:
         """The prior with every hyperparameter resolved."""
-        return self.stated.resolve(self.stats)
+        return read_only(self.stated.resolve(self.stats))
 
     @cached_property
     def posterior(self) -> Family:
         """The conjugate posterior."""
         with np.errstate(all="ignore"):
-            return self.prior.condition(self.stats)
+            return read_only(self.prior.condition(self.stats))
 
     @cached_property
     def params(self) -> Any:
@@ -74,11 +83,7 @@ class FeatureFit(_Value):
             else:
                 params = self.posterior.mode() if self.route == "map" else self.posterior.mean()
         # Column order makes the transposed tables of matrix products contiguous.
-        params = type(params)(*(np.asfortranarray(p) if np.ndim(p) == 2 else p for p in params))
-        for leaf in params:
-            if isinstance(leaf, np.ndarray):
-                leaf.flags.writeable = False
-        return params
+        return read_only(type(params)(*(np.asfortranarray(p) if np.ndim(p) == 2 else p for p in params)))
 
     def problem(self, needed: np.ndarray) -> Problem | None:
         """Why rows cannot be scored, for the needed classes (K,); None if they can."""
@@ -314,7 +319,7 @@ class Fit(_Value):
                 "the class probabilities are undefined (0/0, or no unique mode): no class has weight; "
                 "give class_alpha > 0"
             )
-        return out
+        return read_only(out)
 
     def log_joint(self, x: Any, log_class: np.ndarray | None = None) -> np.ndarray:
         """The route's ln p(x, y = k), shape (n, K); a class of probability zero is -inf whatever x."""

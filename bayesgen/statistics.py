@@ -31,6 +31,13 @@ class Columns:
     levels: tuple[np.ndarray, ...] | None = None
     blocks: tuple[tuple[str, np.ndarray, Columns], ...] | None = None
 
+    def __post_init__(self) -> None:
+        if self.levels is not None:  # copies of our own, which are handed out and not to be changed
+            levels = tuple(np.array(v) for v in self.levels)
+            for v in levels:
+                v.flags.writeable = False
+            object.__setattr__(self, "levels", levels)
+
 
 @dataclass(frozen=True, eq=False)
 class Statistics:

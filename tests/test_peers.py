@@ -84,7 +84,7 @@ def same_probabilities(ours, theirs, X):
     joint = theirs.predict_joint_log_proba(X)
     size = np.abs(joint).max(axis=1, keepdims=True)
     found, expected = ours.predict_log_proba(X), theirs.predict_log_proba(X)
-    assert (np.abs(found - expected) <= 1e-12 * np.abs(expected) + 1e-13 * size).all()
+    assert (np.abs(found - expected) <= 1e-12 * np.abs(expected) + 2e-14 * size).all()
     agree(ours.predict_joint_log_proba(X), joint)
     np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
 
@@ -101,7 +101,8 @@ def test_multinomial_with_laplace_smoothing(counts, alpha, fit_prior):
     same_probabilities(ours, theirs, new)
 
 
-@pytest.mark.parametrize("alpha", [1.0, 0.01])
+# Theirs is log(1 - p), which loses digits as p nears one: no tiny alpha here.
+@pytest.mark.parametrize("alpha", [1.0, 0.2])
 def test_bernoulli_with_laplace_smoothing(counts, alpha):
     X, y, new = counts
     theirs = naive_bayes.BernoulliNB(alpha=alpha).fit(X, y)

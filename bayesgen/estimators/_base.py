@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Self
 
-import jax
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_consistent_length
@@ -21,7 +20,7 @@ from bayesgen.estimators._prediction import Prediction
 from bayesgen.estimators._program import Program
 from bayesgen.estimators._shell import Learned, Shell
 from bayesgen.families.base import Labels, class_count
-from bayesgen.fit import Fit
+from bayesgen.fit import Fit, read_only
 from bayesgen.statistics import Columns, Statistics
 
 
@@ -49,9 +48,7 @@ class GenerativeBase(Prediction, Program, ClassifierMixin, Shell):
     def _make(self, classes: np.ndarray, count: np.ndarray, stats: Any, columns: Columns) -> Learned:
         """The learned value from statistics."""
         stated = self._stated(columns, len(classes))
-        for leaf in jax.tree_util.tree_leaves((classes, count, stats)):
-            if isinstance(leaf, np.ndarray):
-                leaf.flags.writeable = False  # what was learned is handed out, and is not to be changed
+        read_only((classes, count, stats))
         blocks = None if columns.blocks is None else [b[2].names for b in columns.blocks]
         class_prior = self._class_prior_value(len(classes))
         features = self._features(stated, stats)
@@ -189,10 +186,14 @@ class GenerativeBase(Prediction, Program, ClassifierMixin, Shell):
         try:
             expected = self._stated(s.columns, k).stats_shapes()
             same = expected is None or _shapes(s.features) == _shapes_of(expected)
-        except (TypeError, AttributeError):
+        except (TypeError, AttributeError, IndexError):
             same = False
+        same = same and all((np.isfinite(n) & (n >= 0)).all() for n, _ in _counts(s.features, s.features))
         if not same:
-            raise ValueError(f"these statistics are of another model than {type(self).__name__}")
+            raise ValueError(
+                f"these statistics are of another model than this {type(self).__name__}, or hold counts that are "
+                "negative or NaN"
+            )
 
     def _join_columns(self, a: Columns, b: Columns) -> Columns:
         if a.n_features != b.n_features:

@@ -34,6 +34,8 @@ def check_numeric(estimator: Any, x: Any, columns: Columns | None) -> tuple[Any,
     Columns are not checked for NaN or infinity here.
     """
     refuse_duplicate_names(x)
+    if is_frame(x):
+        refuse_empty(x)
     x, at, what = numeric_frame(x)
     if at is not None:
         if what.startswith("values"):
@@ -122,10 +124,15 @@ def check_table(estimator: Any, x: Any, columns: Columns | None) -> tuple[Any, A
     if not is_frame(x):
         return validate_data(holder, x, reset=reset, dtype=None, ensure_all_finite=False), holder
     validate_data(holder, x, reset=reset, skip_check_array=True)
+    refuse_empty(x)
+    return x, holder
+
+
+def refuse_empty(x: Any) -> None:
+    """Raise for a data frame without rows or without columns."""
     for size, what in zip(x.shape, ("sample(s)", "feature(s)"), strict=True):
         if size == 0:
             raise ValueError(f"Found array with 0 {what} (shape={tuple(x.shape)}) while a minimum of 1 is required")
-    return x, holder
 
 
 def _unmasked(x: Any) -> np.ndarray:

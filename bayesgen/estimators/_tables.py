@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import numpy as np
@@ -56,13 +57,12 @@ def plain(column: np.ndarray) -> np.ndarray:
     present = column[~missing].tolist()
     if not present or not all(isinstance(v, NUMBERS) for v in present):
         return column
-    try:
-        if not missing.any():
-            return np.array(present)
-        out = np.full(len(column), np.nan)
-        out[~missing] = np.array(present, dtype=float)
-    except OverflowError:
-        raise ValueError("X holds a whole number too large for float64") from None
+    if any(isinstance(v, int) and abs(v) >= 2**1023 for v in present):
+        return column
+    if not missing.any():
+        return np.array(present)
+    out = np.full(len(column), np.nan)
+    out[~missing] = np.array(present, dtype=float)
     return out
 
 
@@ -90,12 +90,18 @@ def not_numeric(column: np.ndarray) -> str | None:
     if column.dtype.kind != "O":
         return None
     for v in column.tolist():
+        if isinstance(v, int) and abs(v) >= 2**1023:
+            return "a number too large for float64"
         if isinstance(v, (str, bytes)):
             return f"text ({type(v).__name__})"
+        if isinstance(v, (datetime.date, datetime.timedelta)) or type(v).__name__ in ("Period", "Interval"):
+            return "dates or durations"
         if not _missing(v) and not isinstance(v, NUMBERS):
             try:
                 float(v)  # Decimal, Fraction
-            except (TypeError, ValueError, OverflowError):
+            except OverflowError:
+                return "a number too large for float64"
+            except (TypeError, ValueError):
                 return f"values of type {type(v).__name__}"
             if type(v).__module__ not in ("decimal", "fractions", "builtins"):
                 return f"values of type {type(v).__name__}"
@@ -135,9 +141,13 @@ def _numeric_columns(x: Any) -> tuple[Any, int | None, str]:
             continue
         if hasattr(dtype, "is_temporal") and dtype.is_temporal():
             return x, j, "dates or durations"
-        what = not_numeric(column_values(x, j)[0])
+        values = column_values(x, j)[0]
+        what = not_numeric(values)
         if what:
             return x, j, what
+        if hasattr(x, "isetitem") and values.dtype.kind in "Of" and str(dtype) == "object":
+            x = x.copy(deep=False)
+            x.isetitem(j, _as_float(values))
     return x, None, ""
 
 

@@ -25,11 +25,11 @@ def read_tokens(documents: Any, vocabulary_size: int | None) -> tuple[Any, int]:
         tokens = np.asarray(
             [t for t in (document.tolist() if hasattr(document, "tolist") else document) if not _no_token(t)]
         )
-        if tokens.size and (tokens.dtype.kind not in "iuf" or not (np.abs(tokens) < 2.0**62).all()):
+        if tokens.size and (tokens.dtype.kind not in "iuf" or not np.isfinite(tokens).all()):
             raise ValueError(f"document {i} of X holds {tokens[:3].tolist()}; token ids are whole numbers")
         if tokens.size and (tokens != np.floor(tokens)).any():
             raise ValueError(f"document {i} of X holds {tokens[:3].tolist()}; token ids are whole numbers")
-        sequences.append(tokens.astype(np.int64))
+        sequences.append(np.clip(tokens, -1, 2 * MOST_WORDS).astype(np.int64))
     if not sequences:
         raise ValueError("Found array with 0 sample(s): X holds no documents while a minimum of 1 is required")
     largest = max((int(t.max()) for t in sequences if t.size), default=-1)
@@ -51,3 +51,13 @@ def read_tokens(documents: Any, vocabulary_size: int | None) -> tuple[Any, int]:
 
 def _no_token(t: Any) -> bool:
     return t is None or type(t).__name__ == "NAType" or (isinstance(t, float) and t != t)
+
+
+def document_lengths(lengths: Any, n_rows: int, word_count: np.ndarray, n_documents: float) -> np.ndarray:
+    """Lengths of documents to draw, (n_rows,); by default the mean length seen."""
+    if lengths is None:
+        lengths = int(np.rint(word_count.sum() / n_documents)) if n_documents > 0 else 0
+    out = np.asarray(lengths)
+    if out.dtype.kind not in "iu" or out.shape not in ((), (n_rows,)) or (out < 0).any():
+        raise ValueError(f"lengths must be a whole number or one for each of the {n_rows} rows; got {lengths!r}")
+    return np.broadcast_to(out, (n_rows,))

@@ -118,8 +118,10 @@ class CategoricalNB(GenerativeBase):
             raise ValueError(f"'min_categories' should have integral type. Got {least.dtype} instead.")
         if least.shape not in ((), (d,)):
             raise ValueError(f"'min_categories' should have shape ({d},) when an array-like; got {least.shape}")
-        if (least < 0).any():
-            raise ValueError(f"'min_categories' must not be negative; got {self.min_categories!r}")
+        if (least < 0).any() or (least > _levels.MOST_CODES).any():
+            raise ValueError(
+                f"'min_categories' must be between 0 and {_levels.MOST_CODES}; got {self.min_categories!r}"
+            )
         return np.broadcast_to(least, (d,))
 
     def _encode(self, X: Any, columns: Columns, purpose: str = "predict") -> np.ndarray:

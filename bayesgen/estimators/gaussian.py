@@ -276,7 +276,10 @@ class GaussianDiscriminantAnalysis(_GaussianBase):
         for name, allowed in shapes.items():
             value = getattr(prior, name)
             if value is not None and np.shape(value) not in allowed:
-                raise ValueError(f"prior.{name} has shape {np.shape(value)}; expected one of {allowed}")
+                raise ValueError(
+                    f"prior.{name} has shape {np.shape(value)}; "
+                    f"with covariance={self.covariance!r} expected one of {allowed}"
+                )
         if scale is None and prior.df is not None and not np.all(np.asarray(prior.df) > d + 1):
             raise ValueError(
                 f"prior.scale=None sets E[covariance], which needs df > n_features + 1 = {d + 1}; got df={prior.df!r}"

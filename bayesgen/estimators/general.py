@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import numpy as np
 
 from bayesgen import families
 from bayesgen.estimators import _input, _levels
 from bayesgen.estimators._base import GenerativeBase
 from bayesgen.estimators._options import DROP_NAN, check_missing
+from bayesgen.estimators._tokens import document_lengths
 from bayesgen.families import Family, Mixed
 from bayesgen.fit import ROUTES, Fit
 from bayesgen.statistics import Columns
@@ -131,7 +133,10 @@ class GenerativeClassifier(GenerativeBase):
         shapes: dict[str, Any] = {"n_classes": n_classes, "n_features": columns.n_features}
         if columns.levels is not None:
             shapes["n_levels"] = tuple(len(v) for v in columns.levels)
-        return base.replace(**shapes)
+        own = jax.tree_util.tree_map(
+            lambda v: np.array(v) if isinstance(v, np.ndarray) else v, base
+        )  # not the caller's
+        return own.replace(**shapes)
 
     def _adapt(self, stats: Any, old: Columns, new: Columns) -> Any:
         return stats if new.levels is None else _levels.adapt(stats, old, new)
@@ -144,9 +149,7 @@ class GenerativeClassifier(GenerativeBase):
     def _lengths(self, lengths: Any, n_rows: int, fit: Fit) -> Any:
         if not isinstance(fit.features.stated, families.Multinomial):
             return super()._lengths(lengths, n_rows, fit)
-        if lengths is None:
-            lengths = int(np.rint(fit.features.stats.word_count.sum() / max(fit.count.sum(), 1e-300)))
-        return np.broadcast_to(np.asarray(lengths), (n_rows,))
+        return document_lengths(lengths, n_rows, fit.features.stats.word_count, fit.count.sum())
 
     def _logistic_encoder(self) -> Any:
         exact = isinstance(self._family(), (families.Bernoulli, families.Categorical))

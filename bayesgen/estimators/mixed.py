@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,18 @@ def select(X: Any, index: np.ndarray) -> Any:
     if hasattr(X, "get_column"):
         return X.select([X.columns[j] for j in index])
     return X[:, index]
+
+
+@contextmanager
+def in_block(name: str, index: np.ndarray, names: Any) -> Iterator[None]:
+    """Say which columns of X an error of a block is about, where they have no names of their own."""
+    try:
+        yield
+    except ValueError as error:
+        if names is not None:
+            raise
+        places = ", ".join(f"column {j}" for j in index[:10]) + (", ..." if len(index) > 10 else "")
+        raise type(error)(f"block {name!r} ({places} of X): {error}") from error
 
 
 def column_kind(X: Any, j: int) -> str:
@@ -224,10 +238,13 @@ class MixedNB(GenerativeBase, _BaseComposition):
         blocks = []
         for (name, index), template, old in zip(indices, self._templates(draft), before, strict=True):
             template = self._prepare(template, X, index, name, old)
-            raw, block_holder = template._read(select(X, index), old)
-            block = template._columns(raw, block_holder, old, weights)
+            with in_block(name, index, names):
+                raw, block_holder = template._read(select(X, index), old)
+                block = template._columns(raw, block_holder, old, weights)
             block = Columns(block.n_features, None if names is None else names[index], block.levels)
             blocks.append((name, index, block))
+        for _, index, _ in blocks:
+            index.flags.writeable = False
         return Columns(holder.n_features_in_, names, None, tuple(blocks))
 
     def _prepare(self, template: Any, X: Any, index: np.ndarray, name: str, old: Columns | None) -> Any:
@@ -250,10 +267,11 @@ class MixedNB(GenerativeBase, _BaseComposition):
         return [(template, index, block) for template, (_, index, block) in pairs]
 
     def _encode(self, X: Any, columns: Columns, purpose: str = "predict") -> tuple[Any, ...]:
-        return tuple(
-            template._encode(template._read(select(X, index), block)[0], block, purpose)
-            for template, index, block in self._each(columns)
-        )
+        out = []
+        for (template, index, block), (name, _, _) in zip(self._each(columns), columns.blocks or (), strict=True):
+            with in_block(name, index, columns.names):
+                out.append(template._encode(template._read(select(X, index), block)[0], block, purpose))
+        return tuple(out)
 
     def _stated(self, columns: Columns, n_classes: int) -> Mixed:
         blocks = tuple(template._stated(block, n_classes) for template, _, block in self._each(columns))

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from bayesgen.estimators import _input
 from bayesgen.estimators._base import GenerativeBase
 from bayesgen.estimators._options import DROP_NAN, check_choice, check_count, check_missing, concentration
-from bayesgen.estimators._tokens import read_tokens
+from bayesgen.estimators._tokens import document_lengths, read_tokens
 from bayesgen.families import Bernoulli, Multinomial
 from bayesgen.fit import Fit
 from bayesgen.statistics import Columns
@@ -294,13 +294,7 @@ class MultinomialNB(_Words):
         return self._fit_value.features.params.log_prob
 
     def _lengths(self, lengths: Any, n_rows: int, fit: Fit) -> np.ndarray:
-        if lengths is None:
-            seen = max(fit.count.sum(), 1e-300)
-            lengths = int(np.rint(fit.features.stats.word_count.sum() / seen))
-        out = np.asarray(lengths)
-        if out.dtype.kind not in "iu" or (out < 0).any() or out.shape not in ((), (n_rows,)):
-            raise ValueError(f"lengths must be a whole number or one for each of the {n_rows} rows; got {lengths!r}")
-        return np.broadcast_to(out, (n_rows,))
+        return document_lengths(lengths, n_rows, fit.features.stats.word_count, fit.count.sum())
 
     def _logistic_encoder(self) -> Any:
         self._refuse_exact_logistic("the Polya urn makes repeated words weaker evidence")

@@ -284,6 +284,7 @@ class Categorical(Family):
         """See `Family.improper`."""
         alpha = self.concentration()
         bad = self.by_column((alpha <= 0).astype(float)) > 0 if strict else self.by_column(alpha) <= 0
+        bad = bad & (np.asarray(self.n_levels) > 0)
         cell = first_cell(bad, needed)
         return None if cell is None else Problem(dirichlet.IMPROPER, cell[0], [cell[1]])
 

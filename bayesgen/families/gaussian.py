@@ -39,6 +39,7 @@ from bayesgen.families.base import (
     static,
 )
 from bayesgen.families.moments import (
+    align_constant,
     check_scale,
     default_variance,
     difference,
@@ -174,6 +175,7 @@ class _Diagonal(Family):
         """See `Family.remove`; digits are lost when little is left."""
         n, mean, low, delta, share = remove_means(*a[:3], *b[:3])
         scatter = np.where(n > 0, remaining_scatter(a.scatter, b.scatter + share * delta**2), 0.0)
+        mean, low = align_constant(n, mean, low, scatter.sum(axis=0), a.scatter.sum(axis=0))
         return GaussianStats(n, mean, low, scatter)
 
     def log_prob(self, params: GaussianParams, x: Any) -> Array:

@@ -65,6 +65,20 @@ def remaining_scatter(whole: np.ndarray, leaving: np.ndarray) -> np.ndarray:
     return np.where(left <= NOISE * whole, 0.0, left)
 
 
+def align_constant(n: Array, mean: Array, low: Array, left: np.ndarray, whole: np.ndarray) -> tuple[Array, Array]:
+    """Class means (K, d) with those that differ by round-off made equal, in columns that are constant now.
+
+    `left` and `whole` are the sums of squares (d,) after and before rows left; without this a column that has
+    become constant would keep a variance of round-off between its classes.
+    """
+    n = np.broadcast_to(n, mean.shape)
+    high, rest = overall_mean(n, mean, low)
+    noise = 100 * np.finfo(float).eps * (np.sqrt(whole) + np.abs(high))
+    far = (n > 0) & (np.abs(difference(mean, low, high, rest)) > noise)
+    same = (n > 0) & (left == 0) & ~far.any(axis=0)
+    return np.where(same, high, mean), np.where(same, rest, low)
+
+
 def update_mean(loc: Array, low: Array, kappa: Array, n: Array, mean: Array, mean_low: Array) -> Any:
     """Posterior mean (high, low) m + n/(kappa + n) (mean - m), and mean - m.
 

@@ -37,6 +37,7 @@ from bayesgen.families import dirichlet
 from bayesgen.families.base import Family, Labels, Names, Problem, as_weights, class_count, family, own_class, static
 from bayesgen.families.gaussian import LOG_2PI, LOST_DIGITS, NEAR
 from bayesgen.families.moments import (
+    align_constant,
     check_scale,
     default_variance,
     difference,
@@ -269,6 +270,8 @@ class _Multivariate(Family):
         diagonal = remaining_scatter(*(np.diagonal(m, axis1=-2, axis2=-1) for m in (a.scatter, leaving)))
         kept = (diagonal > 0)[..., :, None] & (diagonal > 0)[..., None, :]
         scatter = self._left(np.where(kept, a.scatter - leaving, 0.0), n[:, 0])
+        before, after = (np.diagonal(self._pooled(m)) for m in (a.scatter, scatter))
+        mean, low = align_constant(n, mean, low, after, before)
         return MultivariateGaussianStats(n[:, 0], mean, low, 0.5 * (scatter + np.swapaxes(scatter, -1, -2)))
 
     def _pool_classes(self, matrices: Array) -> Array:

@@ -16,6 +16,7 @@ Non-negative reals are accepted, with x! read as Gamma(x + 1). [Gelman et al. 20
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -23,7 +24,17 @@ import numpy as np
 import scipy.sparse as sp
 
 from bayesgen import _kernels
-from bayesgen._math import Array, log_factorial, log_rising, namespace, safe_divide, safe_log, special
+from bayesgen._math import (
+    Array,
+    log_factorial,
+    log_negative_binomial,
+    log_poisson,
+    log_rising,
+    namespace,
+    safe_divide,
+    safe_log,
+    special,
+)
 from bayesgen._random import generator
 from bayesgen.families import dirichlet
 from bayesgen.families.base import (
@@ -47,7 +58,30 @@ from bayesgen.families.base import (
 
 NO_ROWS = "class {cls} has no observed value of {columns}: its mean count is 0/0"
 
+LARGE = 1e4  # columns with such counts are summed cell by cell, in a form without cancellation
+
 __all__ = ["Poisson", "PoissonParams", "PoissonStats"]
+
+
+def _large_columns(x: Any) -> np.ndarray:
+    """Columns with counts so large that x ln(rate), rate and ln x! lose digits against each other."""
+    if not sp.issparse(x) and namespace(x) is not np:
+        return np.zeros(0, dtype=np.int64)
+    values = x.data if sp.issparse(x) else np.asarray(x)
+    if not values.max(initial=0.0) > LARGE:
+        return np.zeros(0, dtype=np.int64)
+    return np.unique(x.indices[values > LARGE]) if sp.issparse(x) else np.flatnonzero((values > LARGE).any(axis=0))
+
+
+def _cell_sums(x: Any, cell: Callable[..., np.ndarray], *params: np.ndarray) -> np.ndarray:
+    """Sums over the observed columns of cell(x, parameters of class k), shape (n, K)."""
+    out = np.empty((x.shape[0], len(params[0])))
+    for block in _kernels.row_blocks(x.shape[0], x.shape[1]):
+        value = np.asarray(dense(x[block]), dtype=float)
+        seen = ~np.isnan(value)
+        for k, own in enumerate(zip(*params, strict=True)):
+            out[block, k] = np.where(seen, cell(np.where(seen, value, 0.0), *own), 0.0).sum(axis=1)
+    return out
 
 
 class PoissonStats(NamedTuple):
@@ -156,7 +190,13 @@ class Poisson(Family):
 
     def log_prob(self, params: PoissonParams, x: Any) -> Array:
         """See `Family.log_prob`."""
+        x_all = x
         x, missing = split_missing(x)
+        if (large := _large_columns(x)).size:
+            light = np.setdiff1d(np.arange(x.shape[1]), large)
+            return self.log_prob(PoissonParams(params.rate[:, light]), x_all[:, light]) + _cell_sums(
+                x_all[:, large], log_poisson, params.rate[:, large]
+            )
         out = contract(x, safe_log(params.rate)) - row_sums(params.rate) - self._log_base(x)[:, None]
         return out if missing is None else out + missing @ params.rate.T
 
@@ -202,7 +242,14 @@ class Poisson(Family):
         """See `Family.log_predictive`: a negative binomial for each column."""
         a, b = self.hyper()
         xp = namespace(x, a, b)
+        x_all = x
         x, missing = split_missing(x)
+        if (large := _large_columns(x)).size:
+            light = np.setdiff1d(np.arange(x.shape[1]), large)
+            rest = self.replace(shape=a[:, light], rate=b[:, light], n_features=len(light))
+            return rest.log_predictive(x_all[:, light]) + _cell_sums(
+                x_all[:, large], log_negative_binomial, a[:, large], b[:, large]
+            )
         if xp is np:
             rising = _kernels.rising_sums(x, a, self._rising_tables)
         else:
@@ -235,9 +282,7 @@ class Poisson(Family):
             rate = b[k] + np.maximum(stats.observed[k] - left, 0.0)
             exists = (rate > 0) & ((shape > 0) | (value == 0))
             rate = np.where(exists, rate, 1.0)
-            cell = (
-                log_rising(shape, value) - log_factorial(value) - shape * np.log1p(1.0 / rate) - value * np.log1p(rate)
-            )
+            cell = log_negative_binomial(value, shape, rate)
             own = np.where(seen, np.where(exists, cell, np.nan), 0.0).sum(axis=1)
             out[np.arange(x.shape[0])[rows], k] = own
         return out
