@@ -21,7 +21,10 @@ def generator(key: Any = None) -> np.random.Generator:
     if isinstance(key, jax.Array):
         data = jax.random.key_data(key) if jax.numpy.issubdtype(key.dtype, jax.dtypes.prng_key) else key
         return np.random.default_rng(np.asarray(data).ravel())
-    return np.random.default_rng(key)
+    try:
+        return np.random.default_rng(key)
+    except (TypeError, ValueError):
+        raise ValueError(f"random_state must be None, a whole number, or a generator; got {key!r}") from None
 
 
 def log_gamma_draws(rng: np.random.Generator, shape: np.ndarray, size: tuple[int, ...]) -> np.ndarray:

@@ -471,7 +471,7 @@ def tangent(family, name, value, gradient):
     return value * (gradient - (value * gradient).sum(axis=-1, keepdims=True))  # cells that sum to one
 
 
-@over(PLAIN, quick={case.name for case in PLAIN} - {"Mixed", "Multivariate"})
+@over(PLAIN, quick={case.name for case in PLAIN} - {"Mixed"})
 def test_the_mode_is_the_maximum_of_the_program_in_the_stated_parameters(case):
     class_prior = ClassPrior(1.5, None, CLASSES)
     count = np.bincount(case.y, minlength=CLASSES).astype(float)

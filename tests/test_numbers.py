@@ -924,8 +924,9 @@ def far_reference(name, kind, weights):
     return GAUSSIAN_MODELS[name][1].fit(far_data(kind), CODES, 3, w=WEIGHTS[weights])
 
 
-@pytest.mark.parametrize("weights", ["unweighted", "fractional weights"])
-@pytest.mark.parametrize("kind", FAR)
+@pytest.mark.parametrize(
+    ("kind", "weights"), [*((kind, "fractional weights") for kind in FAR), ("far classes", "unweighted")]
+)
 @pytest.mark.parametrize("name", GAUSSIAN_MODELS)
 def test_gaussian_data_far_from_zero(name, kind, weights):
     make, _ = GAUSSIAN_MODELS[name]
@@ -1008,6 +1009,29 @@ def test_poisson_counts_past_2_to_the_31(route):
         agree(model.loo(X, Y).log_joint, as_float(exact_loo(fit)))
 
 
+@pytest.mark.parametrize("size", [1e4, 1e6, 2.0**33, 1e15])
+@pytest.mark.parametrize("route", ROUTES)
+def test_large_poisson_counts_near_their_rate(route, size):
+    # x ln(rate), the rate and ln x! are far larger than the log probability: some -12 a cell.
+    noise = np.random.default_rng(17).normal(size=(14, 2)) * np.sqrt(size)
+    X = np.round(np.column_stack([size + noise[:, 0], COUNTS[:, 0], size * (1 + 1e-6 * CODES) + noise[:, 1]]))
+    prior = np.array([1.0, 2.0, 30.0]), np.array([1 / size, 0.5, 30 / size])
+    fit = PoissonOracle(*prior).fit(X, CODES, 3)
+    model = PoissonNB(prior=Gamma(*prior), inference=route).fit(X, Y)
+    # The rate is rounded to float64: a relative EPS of it moves the log probability by the residual.
+    slack = 8 * EPS * (np.abs(noise).sum(axis=1, keepdims=True) * 4 + np.sqrt(size))
+    agree(model.predict_joint_log_proba(X), as_float(exact_joint(fit, X, route)), slack)
+    np.testing.assert_allclose(
+        model.predict_joint_log_proba(sp.csr_array(X)), model.predict_joint_log_proba(X), rtol=1e-12
+    )
+    holes = X.copy()
+    holes[[0, 1, 2], [0, 1, 2]] = np.nan
+    agree(model.predict_joint_log_proba(holes), as_float(exact_joint(fit, holes, route)), slack)
+    if route == "exact":
+        agree(model.loo(X, Y).log_joint, as_float(exact_loo(fit)), slack)
+        agree(model.log_evidence_, as_float(fit.evidence()), 8 * EPS * (X * np.log(X + 1)).sum())
+
+
 @pytest.mark.parametrize(
     "name", ["Bernoulli", "multinomial", "categorical", "Poisson", "normal, stated", "GDA, stated"]
 )
@@ -1029,7 +1053,7 @@ def test_weights_past_2_to_the_31(name):
 @pytest.mark.parametrize("covariance", ["shared", "per_class"])
 def test_more_columns_than_rows(covariance):
     rng = np.random.default_rng(5)
-    X, codes = rng.normal(size=(7, 12)) * np.geomspace(1e-3, 1e3, 12), np.array([0, 1, 0, 1, 0, 1, 1])
+    X, codes = rng.normal(size=(7, 9)) * np.geomspace(1e-3, 1e3, 9), np.array([0, 1, 0, 1, 0, 1, 1])
     fit = GDAOracle(shared=covariance == "shared").fit(X, codes, 2)
     for route in ("map", "mean", "exact"):
         model = GaussianDiscriminantAnalysis(covariance=covariance, inference=route).fit(X, codes)

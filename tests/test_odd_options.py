@@ -417,7 +417,7 @@ def arrays(value):
     if isinstance(value, (list, tuple)):
         return [a for v in value for a in arrays(v)]
     if isinstance(value, Statistics) or type(value).__module__.startswith(("bayesgen.families", "bayesgen.priors")):
-        return [a for v in vars(value).values() for a in arrays(v)]
+        return [a for name, v in vars(value).items() if not name.startswith("_") for a in arrays(v)]
     return []
 
 

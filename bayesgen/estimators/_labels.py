@@ -45,7 +45,7 @@ def check_labels(y: Any) -> np.ndarray:
     if y.dtype.kind == "f":
         if np.isinf(y).any():
             raise ValueError("Input y contains infinity: every row needs a label")
-        if np.abs(y).max(initial=0.0) > 2.0**53:
+        if np.abs(y.astype(float)).max(initial=0.0) > 2.0**53:
             raise ValueError("y holds numbers too large to be whole labels; use integers or strings")
     check_classification_targets(y)
     return y
@@ -75,7 +75,12 @@ def check_weights(sample_weight: Any, x: Any) -> np.ndarray | None:
     """Row weights (n,), non-negative with a positive sum; None stays None."""
     if sample_weight is None:
         return None
-    w = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
+    try:
+        w = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
+    except ValueError as error:
+        if "sample_weight" in str(error):
+            raise
+        raise ValueError(f"sample_weight must be an array of numbers, one for each row: {error}") from error
     if not w.any():
         raise ValueError("sample_weight is zero for every row: there is nothing to learn from")
     positive = w[w > 0]

@@ -70,7 +70,7 @@ def find(
             )
         if whole:
             _refuse_negative(values, name)
-            if values.size and values.max() >= MOST_CODES:
+            if values.size and float(values.max()) >= MOST_CODES:
                 raise ValueError(
                     f"{name} holds {values.max():g}: whole numbers are codes 0, 1, ..., and that would be more than "
                     f"{MOST_CODES} levels. Declare the levels with categories=, or use GaussianNB for measurements"

@@ -42,6 +42,8 @@ def column_values(x: Any, j: int) -> tuple[np.ndarray, np.ndarray | None]:
     if hasattr(x, "get_column"):  # polars
         column = x.get_column(x.columns[j])
         kind = type(column.dtype).__name__
+        if kind in ("Struct", "List", "Array"):
+            raise ValueError(f"column {x.columns[j]!r} holds values of type {kind}; split it into plain columns")
         if kind not in ("Categorical", "Enum"):
             return plain(np.asarray(column.to_numpy())), None
         declared = column.dtype.categories if kind == "Enum" else column.drop_nulls().unique().cast(str).sort()

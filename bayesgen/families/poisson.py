@@ -63,14 +63,16 @@ LARGE = 1e4  # columns with such counts are summed cell by cell, in a form witho
 __all__ = ["Poisson", "PoissonParams", "PoissonStats"]
 
 
-def _large_columns(x: Any) -> np.ndarray:
-    """Columns with counts so large that x ln(rate), rate and ln x! lose digits against each other."""
+def _large_columns(x: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Columns with counts so large that x ln(rate), rate and ln x! lose digits against each other; the others."""
+    none = np.zeros(0, dtype=np.int64)
     if not sp.issparse(x) and namespace(x) is not np:
-        return np.zeros(0, dtype=np.int64)
+        return none, none
     values = x.data if sp.issparse(x) else np.asarray(x)
-    if not values.max(initial=0.0) > LARGE:
-        return np.zeros(0, dtype=np.int64)
-    return np.unique(x.indices[values > LARGE]) if sp.issparse(x) else np.flatnonzero((values > LARGE).any(axis=0))
+    if not np.fmax.reduce(values, axis=None, initial=0.0) > LARGE:
+        return none, none
+    large = np.unique(x.indices[values > LARGE]) if sp.issparse(x) else np.flatnonzero((values > LARGE).any(axis=0))
+    return large, np.setdiff1d(np.arange(x.shape[1]), large)
 
 
 def _cell_sums(x: Any, cell: Callable[..., np.ndarray], *params: np.ndarray) -> np.ndarray:
@@ -190,13 +192,11 @@ class Poisson(Family):
 
     def log_prob(self, params: PoissonParams, x: Any) -> Array:
         """See `Family.log_prob`."""
-        x_all = x
+        large, others = _large_columns(x)
+        if large.size:
+            rest = self.log_prob(PoissonParams(params.rate[:, others]), x[:, others])
+            return rest + _cell_sums(x[:, large], log_poisson, params.rate[:, large])
         x, missing = split_missing(x)
-        if (large := _large_columns(x)).size:
-            light = np.setdiff1d(np.arange(x.shape[1]), large)
-            return self.log_prob(PoissonParams(params.rate[:, light]), x_all[:, light]) + _cell_sums(
-                x_all[:, large], log_poisson, params.rate[:, large]
-            )
         out = contract(x, safe_log(params.rate)) - row_sums(params.rate) - self._log_base(x)[:, None]
         return out if missing is None else out + missing @ params.rate.T
 
@@ -242,14 +242,13 @@ class Poisson(Family):
         """See `Family.log_predictive`: a negative binomial for each column."""
         a, b = self.hyper()
         xp = namespace(x, a, b)
-        x_all = x
-        x, missing = split_missing(x)
-        if (large := _large_columns(x)).size:
-            light = np.setdiff1d(np.arange(x.shape[1]), large)
-            rest = self.replace(shape=a[:, light], rate=b[:, light], n_features=len(light))
-            return rest.log_predictive(x_all[:, light]) + _cell_sums(
-                x_all[:, large], log_negative_binomial, a[:, large], b[:, large]
+        large, others = _large_columns(x)
+        if large.size:
+            rest = self.replace(shape=a[:, others], rate=b[:, others], n_features=len(others)).log_predictive(
+                x[:, others]
             )
+            return rest + _cell_sums(x[:, large], log_negative_binomial, a[:, large], b[:, large])
+        x, missing = split_missing(x)
         if xp is np:
             rising = _kernels.rising_sums(x, a, self._rising_tables)
         else:
