@@ -950,7 +950,7 @@ def test_gaussian_data_far_from_zero(name, kind, weights):
 def test_classes_far_apart_in_every_column(name):
     # A prior mean between the classes adds 1e14 along one oblique direction to the scale matrix of the
     # discriminant's posterior. In float64 that matrix has lost the other directions, whatever is done with it
-    # afterwards: there, only what does not pass through it is asked for.
+    # afterwards (it may count as singular, an error): there, only what does not pass through it is asked for.
     make, _ = GAUSSIAN_MODELS[name]
     X = far_data("classes far in every column")
     fit = far_reference(name, "classes far in every column", "unweighted")
@@ -960,7 +960,6 @@ def test_classes_far_apart_in_every_column(name):
         model = make(inference=route).fit(X, Y)
         agree_predictions(model, fit, X, route)
         agree_parameters(library_parameters(model), fit.parameters(route))
-    agree_parameters(library_parameters(make().fit(X, Y)), fit.parameters("exact"))
 
 
 @pytest.mark.parametrize("name", GAUSSIAN_MODELS)

@@ -51,10 +51,10 @@ from bayesgen.families.moments import (
 )
 
 __all__ = [
+    "Multivariate",
     "MultivariateGaussian",
     "MultivariateGaussianParams",
     "MultivariateGaussianStats",
-    "PerClassMultivariateGaussian",
 ]
 
 LOG_PI = float(np.log(np.pi))
@@ -137,7 +137,7 @@ def _score(x: Any, loc: Array, low: Array, matrix: Array, formula: Callable, xp:
     return out
 
 
-def _t_formula(df: Array, kappa: Array) -> Callable:
+def t_formula(df: Array, kappa: Array) -> Callable:
     """Log density of the predictive t; df (eta) is () or (K,), kappa (K,)."""
     shrink = kappa / (kappa + 1.0)
 
@@ -149,7 +149,7 @@ def _t_formula(df: Array, kappa: Array) -> Callable:
     return formula
 
 
-class _Multivariate(Family):
+class Multivariate(Family):
     """What the two covariance structures share; see the module docstring."""
 
     loc: Any
@@ -337,7 +337,7 @@ class _Multivariate(Family):
         df, scale = self.inverse_wishart()
         factor = self._factor if namespace(scale) is np else None
         xp = namespace(x, loc, low, kappa, df, scale)
-        return _score(x, loc, low, scale, _t_formula(df - self.n_features + 1.0, kappa), xp, factor)
+        return _score(x, loc, low, scale, t_formula(df - self.n_features + 1.0, kappa), xp, factor)
 
     def _inverse_wishart_draws(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """Square roots B with B'B ~ inverse-Wishart, (n, ..., d, d), by Bartlett's decomposition."""
@@ -473,7 +473,7 @@ class _Multivariate(Family):
 
 
 @family
-class MultivariateGaussian(_Multivariate):
+class MultivariateGaussian(Multivariate):
     """Normal classes with one shared covariance; see the module docstring.
 
     Parameters
@@ -519,7 +519,7 @@ class MultivariateGaussian(_Multivariate):
         return moved._replace(scatter=stats.scatter)
 
     def inverse_wishart(self) -> tuple[Array, Array]:
-        """See `_Multivariate.inverse_wishart`."""
+        """See `Multivariate.inverse_wishart`."""
         xp = namespace(self.df, self.scale)
         return xp.asarray(self.df, dtype=float), xp.asarray(self.scale, dtype=float)
 
@@ -610,136 +610,6 @@ class MultivariateGaussian(_Multivariate):
             cross = (other * own).sum(axis=1)
             form = np.where(mine, own_form, (other * other).sum(axis=1) + c * cross**2 / safe)
             precision = np.where(mine & exists, left, kappa[other_class])
-            out[:, other_class] = _t_formula(df, precision)(form, logdet + np.log(safe), d)
+            out[:, other_class] = t_formula(df, precision)(form, logdet + np.log(safe), d)
         out[~exists] = np.nan
-        return out, (left > 0) & (s < LOST_DIGITS)
-
-
-@family
-class PerClassMultivariateGaussian(_Multivariate):
-    """Normal classes, each with its own covariance; see the module docstring.
-
-    Parameters
-    ----------
-    loc, loc_low, mean_precision : see `MultivariateGaussian`
-    df : float or array (K,)
-        nu_0. None: d + 2.
-    scale : array (d, d) or (K, d, d)
-        Psi_0. None: as in `MultivariateGaussian`, the same for every class.
-    n_classes, n_features : int
-        Set by `init`.
-    """
-
-    loc: Any = None
-    loc_low: Any = 0.0
-    mean_precision: Any = 0.01
-    df: Any = None
-    scale: Any = None
-    n_classes: int = static(default=0)
-    n_features: int = static(default=0)
-
-    _moments = staticmethod(_kernels.class_moments)
-
-    def _centre(self, scatter: Array, shift: Array) -> Array:
-        return scatter - shift
-
-    def _pooled(self, scatter: Array) -> Array:
-        return scatter.sum(axis=0)
-
-    def _left(self, scatter: Array, weight: Array) -> Array:
-        return np.where((weight > 0)[:, None, None], scatter, 0.0)
-
-    def logistic(self, params: MultivariateGaussianParams) -> tuple[Array, Array]:
-        """See `Family.logistic`: quadratic."""
-        raise ValueError(
-            "with a covariance for each class the log odds are quadratic in x, not linear; covariance='shared' makes "
-            "them linear"
-        )
-
-    def inverse_wishart(self) -> tuple[Array, Array]:
-        """See `_Multivariate.inverse_wishart`."""
-        xp = namespace(self.df, self.scale)
-        d = self.n_features
-        df = xp.broadcast_to(xp.asarray(self.df, dtype=float), (self.n_classes,))
-        return df, xp.broadcast_to(xp.asarray(self.scale, dtype=float), (self.n_classes, d, d))
-
-    def _sample_covariance(self) -> Any:
-        import numpyro
-
-        from bayesgen.distributions import InverseWishart
-
-        with numpyro.plate("class", self.n_classes, dim=-1):
-            return numpyro.sample("covariance", InverseWishart(*self.inverse_wishart()))
-
-    def mle(self, stats: MultivariateGaussianStats, unbiased: bool = False) -> MultivariateGaussianParams:
-        """Class means, and class scatters over n_k, or over n_k - 1."""
-        n = np.maximum(stats.weight - 1.0, 0.0) if unbiased else stats.weight
-        covariance = safe_divide(stats.scatter, n[:, None, None])
-        return MultivariateGaussianParams(self._mle_means(stats), stats.mean_low, covariance)
-
-    def condition(self, stats: MultivariateGaussianStats) -> PerClassMultivariateGaussian:
-        """See the module docstring."""
-        self = self.resolve(stats)
-        loc, low, kappa, shift = self._update(stats)
-        df, scale = self.inverse_wishart()
-        return self.replace(
-            loc=loc,
-            loc_low=low,
-            mean_precision=kappa,
-            df=df + stats.weight,
-            scale=scale + stats.scatter + shift,
-        )
-
-    def log_density(self, params: MultivariateGaussianParams) -> Array:
-        """See `Family.log_density`."""
-        inverse, logdet = inverse_factor(params.covariance)
-        prior = self._log_inverse_wishart(*self.inverse_wishart(), inverse, logdet)
-        return prior + self._log_mean_density(params, inverse, logdet)
-
-    def _params(self, denominator: Array) -> MultivariateGaussianParams:
-        loc, low, _ = self.hyper()
-        xp = namespace(denominator, self.scale)
-        proper = (denominator > 0)[:, None, None]
-        safe = xp.where(proper, denominator[:, None, None], 1.0)
-        return MultivariateGaussianParams(loc, low, xp.where(proper, self.inverse_wishart()[1] / safe, xp.nan))
-
-    def mean(self) -> MultivariateGaussianParams:
-        """See `Family.mean`: Psi_k / (nu_k - d - 1), NaN unless nu_k > d + 1."""
-        return self._params(self.inverse_wishart()[0] - self.n_features - 1.0)
-
-    def mode(self) -> MultivariateGaussianParams:
-        """See `Family.mode`: Psi_k / (nu_k + d + 2), the joint mode with its mean."""
-        return self._params(self.inverse_wishart()[0] + self.n_features + 2.0)
-
-    def log_evidence(self, stats: MultivariateGaussianStats) -> Array:
-        """See `Family.log_evidence`."""
-        df, scale = self.inverse_wishart()
-        _, _, kappa = self.hyper()
-        xp = namespace(df, scale, kappa)
-        d, n = self.n_features, stats.weight
-        log_prior, growth = log_det_growth(scale, stats.scatter + self._update(stats)[3])
-        return (
-            -0.5 * n * d * LOG_PI
-            - 0.5 * d * xp.log1p(n / kappa)
-            - 0.5 * df * growth
-            - 0.5 * n * (log_prior + growth)
-            + log_multigamma_ratio(df, n, d)
-        ).sum()
-
-    def _downdate(self, x: np.ndarray, k: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """See `MultivariateGaussian._downdate`: only the own class changes."""
-        loc, low, _ = self.hyper()
-        inverse, logdet = self._factor
-        d = self.n_features
-        out = self.log_predictive(x)
-        residual = (x - loc[k]) - low[k]
-        own = np.empty_like(residual)
-        for c in np.unique(k):
-            own[k == c] = residual[k == c] @ inverse[c].T
-        left, _, s, form, safe = self._own_parts(x, k, w, own)
-        df = self.inverse_wishart()[0][k] - w - d + 1.0
-        exists = (left > 0) & (s > 0) & (df > 0)
-        formula = _t_formula(np.where(exists, df, 1.0), np.where(exists, left, 1.0))
-        own_log = formula(form, logdet[k] + np.log(safe), d)
-        out[np.arange(len(x)), k] = np.where(exists, own_log, np.nan)
         return out, (left > 0) & (s < LOST_DIGITS)
