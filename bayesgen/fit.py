@@ -88,7 +88,11 @@ class FeatureFit(_Value):
     def problem(self, needed: np.ndarray) -> Problem | None:
         """Why rows cannot be scored, for the needed classes (K,); None if they can."""
         if self.route == "exact":
-            return self.posterior.improper(needed)
+            problem = self.posterior.improper(needed)
+            if problem is None or self.prior.improper(needed, strict=True) is not None:
+                return problem
+            # A proper prior has a proper posterior, however near to singular rounding makes it look.
+            return None if self.posterior.has_factor() else problem
         return self.stated.undefined(self.params, self.stats, needed)
 
     def log_prob(self, x: Any) -> np.ndarray:

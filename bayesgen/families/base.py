@@ -232,6 +232,10 @@ class Family:
         """Why this prior or posterior has no predictive (strict: is no proper distribution); None if it has."""
         return None
 
+    def has_factor(self) -> bool:
+        """Whether the matrices of the distribution can be factored in floating point."""
+        return True
+
     # The rest of the protocol. Each family documents what differs.
 
     def stats(self, x: Any, r: Any) -> Any:

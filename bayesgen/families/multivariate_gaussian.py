@@ -327,6 +327,13 @@ class Multivariate(Family):
         """Inverse factor and log determinant of the scale matrix."""
         return inverse_factor(self.inverse_wishart()[1])
 
+    def has_factor(self) -> bool:
+        """See `Family.has_factor`."""
+        try:
+            return bool(np.isfinite(self._factor[1]).all())
+        except np.linalg.LinAlgError:
+            return False
+
     def inverse_wishart(self) -> tuple[Array, Array]:
         """Degrees of freedom and scale matrix: () and (d, d), or (K,) and (K, d, d)."""
         raise NotImplementedError

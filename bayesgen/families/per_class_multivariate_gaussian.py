@@ -13,6 +13,7 @@ from bayesgen.families.base import family, static
 from bayesgen.families.gaussian import LOST_DIGITS
 from bayesgen.families.multivariate_gaussian import (
     LOG_PI,
+    Multivariate,
     MultivariateGaussianParams,
     MultivariateGaussianStats,
     t_formula,
