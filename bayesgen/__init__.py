@@ -43,6 +43,12 @@ _HOME = {
     "ZeroProbabilityWarning": "exceptions",
 }
 
+_ELSEWHERE = {  # names of scikit-learn, and what to use here
+    "LinearDiscriminantAnalysis": "GaussianDiscriminantAnalysis()",
+    "QuadraticDiscriminantAnalysis": "GaussianDiscriminantAnalysis(covariance='per_class')",
+    "ComplementNB": "MultinomialNB()",
+}
+
 __all__ = [
     "BernoulliNB",
     "CategoricalNB",
@@ -69,7 +75,8 @@ def __getattr__(name: str) -> Any:
     elif name in ("families", "plots"):
         value = importlib.import_module(f"bayesgen.{name}")
     else:
-        raise AttributeError(f"module 'bayesgen' has no attribute {name!r}")
+        hint = f"; use {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+        raise AttributeError(f"module 'bayesgen' has no attribute {name!r}{hint}")
     globals()[name] = value
     return value
 

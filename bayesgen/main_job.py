@@ -398,7 +398,9 @@ def _smoothing_figure(report: Report, curves: dict[str, Smoothing]) -> None:
     report.say("   How much smoothing? (smoothing_curve.png)")
     for axes, (what, curve) in zip(panels, curves.items(), strict=True):
         losses = {"mean (plug-in)": curve.mean, "exact (integrated out)": curve.exact}
-        plots.smoothing_curve(curve.alpha, losses, axes, mle=curve.mle)
+        greatest = float(curve.alpha[int(np.argmax(curve.log_evidence))])
+        marks = {"greatest evidence": greatest, "Laplace": 1.0}
+        plots.smoothing_curve(curve.alpha, losses, axes, marks=marks, mle=curve.mle)
         axes.set_title(f"Multinomial naive Bayes, {what}")
         rows += [[what, *row] for row in zip(*curve[:4], strict=True)]
         mean, exact, evidence = np.argmin(curve.mean), np.argmin(curve.exact), np.argmax(curve.log_evidence)
@@ -408,7 +410,8 @@ def _smoothing_figure(report: Report, curves: dict[str, Smoothing]) -> None:
             f"{what}: held-out log loss is least at alpha = {tried[mean]} for the mean "
             f"({curve.mean[mean]:.4f}) and at {tried[exact]} for exact ({curve.exact[exact]:.4f}); the "
             f"evidence, from the training rows alone, is greatest at {tried[evidence]} "
-            f"(exact: {curve.exact[evidence]:.4f}).",
+            f"(exact: {curve.exact[evidence]:.4f}). The evidence judges the joint p(x, y), words included; for "
+            "predicting y more smoothing helps here, as it tempers the double counting of words that go together.",
             hanging=3,
             gap=False,
         )

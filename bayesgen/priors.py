@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -96,7 +96,7 @@ class NormalInverseGamma(_Prior):
     mean_precision: Any = 0.01
     shape: Any = 1.5
     scale: Any = None
-    mean_low: Any = 0.0
+    mean_low: Any = field(default=0.0, repr=False)
 
     def __post_init__(self) -> None:
         self._require("mean", np.isfinite, "a number or an array of numbers", optional=True)
@@ -140,7 +140,7 @@ class NormalInverseWishart(_Prior):
     mean_precision: Any = 0.01
     df: Any = None
     scale: Any = None
-    mean_low: Any = 0.0
+    mean_low: Any = field(default=0.0, repr=False)
 
     def __post_init__(self) -> None:
         self._require("mean", np.isfinite, "a number or an array of numbers", optional=True)

@@ -106,7 +106,7 @@ def test_the_smoothing_curve_marks_what_has_a_name(ax) -> None:
     texts = [text.get_text().strip() for text in ax.texts]
     assert texts == ["Jeffreys", "Laplace", "MLE (alpha = 0): infinite"]
     assert ax.get_xscale() == "log"
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["mean", "exact"]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["mean", "exact", "least loss"]
 
 
 def test_the_smoothing_curve_takes_other_marks(ax) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
-from bayesgen.estimators._tables import column_names, is_frame, numeric_frame, refuse_duplicate_names
+from bayesgen.estimators._tables import column_names, holds_texts, is_frame, numeric_frame, refuse_duplicate_names
 from bayesgen.families.base import column_name
 from bayesgen.statistics import Columns
 
@@ -36,6 +36,11 @@ def check_numeric(estimator: Any, x: Any, columns: Columns | None) -> tuple[Any,
     refuse_duplicate_names(x)
     if is_frame(x):
         refuse_empty(x)
+    elif holds_texts(x):
+        raise ValueError(
+            "X is a list of texts (str), expected a matrix with a row for each sample. Count the words first, with "
+            "sklearn's CountVectorizer, or pass token ids with input='tokens' to MultinomialNB or BernoulliNB"
+        )
     x, at, what = numeric_frame(x)
     if at is not None:
         if what.startswith("values"):
@@ -44,7 +49,7 @@ def check_numeric(estimator: Any, x: Any, columns: Columns | None) -> tuple[Any,
             )
         raise ValueError(
             f"{column_name(at, column_names(x))} of X holds {what}; this model needs numeric values. Convert numbers "
-            "with astype(float), or use CategoricalNB or MixedNB for categories"
+            "with astype(float), use CategoricalNB or MixedNB for categories, or CountVectorizer for documents"
         )
     holder, reset = stand_in(estimator, columns), columns is None
     x = validate_data(

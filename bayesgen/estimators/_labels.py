@@ -97,11 +97,14 @@ def check_class_prior(prior: Any, n_classes: int, name: str = "class_prior") -> 
     try:
         out = np.array(prior, dtype=float)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must be an array of {n_classes} probabilities; got {prior!r}") from None
+        raise ValueError(
+            f"{name} must be an array of {n_classes} probabilities in the order of classes_ (sorted labels); "
+            f"got {prior!r}"
+        ) from None
     if out.shape != (n_classes,):
         raise ValueError(
-            f"{name} has shape {out.shape}; expected one prior probability for each of the {n_classes} classes, "
-            "in the order of classes_: Number of priors must match number of classes"
+            f"{name} has shape {out.shape}; expected {n_classes} probabilities, one for each class in the order of "
+            "classes_ (sorted labels): Number of priors must match number of classes"
         )
     if not (out >= 0).all():
         raise ValueError(f"{name} must be non-negative; got {out.tolist()}")

@@ -73,7 +73,15 @@ class Program(Shell):
             lengths = self._lengths(lengths, n_rows, fit)
         from bayesgen.joint import program
 
-        return program(fit.class_prior, fit.features.prior, x, y, n_rows, lengths)
+        try:
+            return program(fit.class_prior, fit.features.prior, x, y, n_rows, lengths)
+        except AssertionError as error:
+            if error.args:
+                raise
+            raise RuntimeError(
+                "the program draws random numbers: run it under numpyro.handlers.seed, or through Predictive, MCMC or "
+                "log_density"
+            ) from error
 
     def _linear(self) -> tuple[np.ndarray, np.ndarray, Any]:
         """Weights and intercepts in scikit-learn's shapes (two classes: one difference), and the encoder."""

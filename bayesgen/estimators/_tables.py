@@ -17,6 +17,13 @@ def is_frame(x: Any) -> bool:
     return hasattr(x, "columns") and hasattr(x, "shape")
 
 
+def holds_texts(x: Any) -> bool:
+    """Whether x is a sequence of texts instead of a table."""
+    if isinstance(x, (list, tuple)):
+        return len(x) > 0 and isinstance(x[0], str)
+    return getattr(x, "ndim", 2) == 1 and len(x) > 0 and isinstance(np.asarray(x, dtype=object)[0], str)
+
+
 def column_names(x: Any) -> list[Any] | None:
     """Column names of a data frame."""
     return list(x.columns) if is_frame(x) else None

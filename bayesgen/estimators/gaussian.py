@@ -76,8 +76,9 @@ class GaussianNB(_GaussianBase):
     variance : {"per_class", "shared"}, default="per_class"
         A variance for each class and column, or one for each column.
     prior : NormalInverseGamma, "reference" or None, default=None
-        None: ``NormalInverseGamma()``, scaled by the data, equivariant under a change of unit. "reference": the
-        improper prior proportional to 1 / variance.
+        None: ``NormalInverseGamma()``, scaled by the data, equivariant under a change of unit; its evidence uses
+        the data twice, so state a prior to compare by evidence. "reference": the improper prior proportional to
+        1 / variance.
     priors : array (n_classes,), optional
         scikit-learn's name of `class_prior`.
     missing : {"marginalize", "error"}, default="marginalize"
@@ -188,8 +189,8 @@ class GaussianDiscriminantAnalysis(_GaussianBase):
     ----------
     covariance : {"shared", "per_class"}, default="shared"
     prior : NormalInverseWishart, "reference" or None, default=None
-        None: ``NormalInverseWishart()``, scaled by the data, equivariant under a change of unit. "reference": the
-        improper prior of Geisser (1964).
+        None: ``NormalInverseWishart()``, scaled by the data, equivariant under a change of unit; its evidence uses
+        the data twice, so state a prior to compare by evidence. "reference": the improper prior of Geisser (1964).
     priors : array (n_classes,), optional
         scikit-learn's name of `class_prior`.
     missing : {"error", "marginalize"}, default="error"

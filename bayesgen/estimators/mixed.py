@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import _BaseComposition
 from bayesgen.estimators import _input, _levels
 from bayesgen.estimators._base import GenerativeBase
 from bayesgen.estimators._shell import Learned
-from bayesgen.estimators._tables import column_names, column_values, is_missing
+from bayesgen.estimators._tables import column_names, column_values, is_missing, not_numeric
 from bayesgen.estimators.categorical import CategoricalNB
 from bayesgen.estimators.gaussian import GaussianNB
 from bayesgen.estimators.words import BernoulliNB, MultinomialNB
@@ -54,6 +54,11 @@ def column_kind(X: Any, j: int) -> str:
     values, declared = column_values(X, j)
     if declared is not None:
         return "categorical"
+    if values.dtype.kind in "mM" or not_numeric(values) == "dates or durations":
+        raise ValueError(
+            f"{column_name(j, column_names(X))} holds dates or durations, which have no automatic type: turn them into "
+            "numbers or categories, or drop the column"
+        )
     if values.dtype.kind == "b":
         return "bernoulli"
     if values.dtype.kind not in "iuf":
@@ -81,7 +86,8 @@ class MixedNB(GenerativeBase, _BaseComposition):
         categoricals and whole numbers with at most 20 values are categorical; other numbers are normal. See
         ``blocks_`` for what it decided.
     inference : {"exact", "mean", "map", "mle"}, default="exact"
-        Route of the class probabilities; each block has its own.
+        Route of the class probabilities. Each block has its own; those that "auto" makes are "exact". Columns in
+        no block are not used.
     class_alpha, class_prior, fit_prior, random_state : see `BernoulliNB`
 
     Attributes
