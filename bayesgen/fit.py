@@ -89,11 +89,14 @@ class FeatureFit(_Value):
         """Why rows cannot be scored, for the needed classes (K,); None if they can."""
         if self.route == "exact":
             problem = self.posterior.improper(needed)
-            if problem is None or self.prior.improper(needed, strict=True) is not None:
-                return problem
-            # A proper prior has a proper posterior, however near to singular rounding makes it look.
-            return None if self.posterior.has_factor() else problem
-        return self.stated.undefined(self.params, self.stats, needed)
+        else:
+            problem = self.stated.undefined(self.params, self.stats, needed)
+        if problem is None or self.route in ("mle", "unbiased") or self.prior.improper(needed, strict=True) is not None:
+            return problem
+        if self.route != "exact" and not all(np.isfinite(leaf).all() for leaf in self.params):
+            return problem
+        # A proper prior has a proper posterior, however near to singular rounding makes it look.
+        return None if self.posterior.has_factor() else problem
 
     def log_prob(self, x: Any) -> np.ndarray:
         """The route's ln p(x | y = k), shape (n, K)."""
@@ -122,10 +125,6 @@ class FeatureFit(_Value):
         if self.route == "exact":
             return self.posterior.sample(None, y, rng, lengths)
         return self.stated.sample(self.params, y, rng, lengths)
-
-    def combine(self, stats: Any) -> FeatureFit:
-        """The same prior and route with other statistics."""
-        return FeatureFit(self.stated, stats, self.route)
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,10 +187,6 @@ class MixedFit(_Value):
     def sample(self, y: np.ndarray, rng: np.random.Generator, lengths: Any) -> tuple[Any, ...]:
         """See `FeatureFit.sample`."""
         return tuple(p.sample(y, rng, lengths) for p in self.parts)
-
-    def combine(self, stats: tuple[Any, ...]) -> MixedFit:
-        """See `FeatureFit.combine`."""
-        return MixedFit(self.stated, stats, self.routes)
 
 
 @dataclass(frozen=True)

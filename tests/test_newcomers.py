@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 
 import bayesgen
 from bayesgen import BernoulliNB, GaussianNB, MixedNB, MultinomialNB, NormalInverseGamma
@@ -49,3 +50,14 @@ def test_class_probabilities_by_name_are_refused_with_their_order():
 
 def test_a_prior_shows_what_was_stated():
     assert repr(NormalInverseGamma(2.0)) == "NormalInverseGamma(mean=2.0, mean_precision=0.01, shape=1.5, scale=None)"
+
+
+def test_a_sparse_matrix_can_be_a_mixed_model():
+    rng = np.random.default_rng(0)
+    words, sizes, y = rng.poisson(0.5, (40, 6)), rng.normal(size=(40, 1)), rng.integers(0, 2, 40)
+    table = np.hstack([words, sizes])
+    blocks = [("words", MultinomialNB(), slice(0, 6)), ("size", GaussianNB(), [6])]
+    for model in (MixedNB(blocks=blocks), MixedNB()):
+        dense = model.fit(table, y).predict_log_proba(table)
+        for kind in (sp.csr_array, sp.csc_matrix, sp.coo_array):
+            np.testing.assert_allclose(model.fit(kind(table), y).predict_log_proba(kind(table)), dense, rtol=1e-12)

@@ -491,11 +491,6 @@ def test_sparse_matrices_give_the_numbers_of_arrays(model, X, y, form):
     agree(sparse.loo(form(X), y).log_joint, dense.loo(X, y).log_joint, 1e-11)
 
 
-def test_sparse_matrices_are_not_for_a_mixed_model():
-    with pytest.raises(TypeError, match="MixedNB takes dense"):
-        MixedNB().fit(sp.csr_array(IRIS), SPECIES)
-
-
 def test_unsorted_and_duplicate_entries_of_a_sparse_matrix():
     rows, columns, values = [0, 0, 0, 1, 2, 2], [2, 0, 2, 1, 1, 0], [1.0, 2.0, 3.0, 1.0, 4.0, 1.0]
     messy = sp.csr_array((np.array(values), np.array(columns), np.array([0, 3, 4, 6])), shape=(3, 3))

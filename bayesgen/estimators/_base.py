@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Self
 
+import jax
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_consistent_length
@@ -283,7 +284,8 @@ class GenerativeBase(Prediction, Program, ClassifierMixin, Shell):
             raise ValueError(f"statistics must be a bayesgen Statistics value; got {type(statistics).__name__}")
         s = statistics
         self._check_statistics(s)
-        return self._commit(self._make(s.classes, s.class_count, s.features, s.columns))
+        classes, count, features = jax.tree_util.tree_map(np.array, (s.classes, s.class_count, s.features))
+        return self._commit(self._make(classes, count, features, s.columns))
 
     @property
     def log_evidence_parts_(self) -> dict[str, float]:

@@ -25,6 +25,7 @@ from bayesgen.statistics import Columns
 
 __all__ = ["MixedNB"]
 
+MOST_CELLS = 1e8  # of a sparse matrix that is made dense so that its columns can be typed
 MOST_LEVELS = 20  # whole-number columns with more distinct values are measurements
 
 
@@ -225,10 +226,12 @@ class MixedNB(GenerativeBase, _BaseComposition):
                 estimator._check_params()
 
     def _read(self, X: Any, columns: Columns | None) -> tuple[Any, Any]:
-        if sp.issparse(X):
-            raise TypeError(
-                "MixedNB takes dense arrays and data frames, so that every column has a type; for a sparse matrix use "
-                "MultinomialNB, BernoulliNB or PoissonNB, or pass X.toarray()"
+        if sp.issparse(X) and not isinstance(self.blocks, str):
+            return _input.check_numeric(self, X, columns)
+        if sp.issparse(X) and np.prod(X.shape, dtype=float) > MOST_CELLS:
+            raise ValueError(
+                f"typing the columns of a sparse matrix of shape {X.shape} would make it dense: list the blocks, such "
+                "as blocks=[('words', MultinomialNB(), slice(None))]"
             )
         return _input.check_table(self, X, columns)
 
@@ -344,7 +347,6 @@ class MixedNB(GenerativeBase, _BaseComposition):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
