@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +21,7 @@ except ImportError:
 
 CHUNK = 2048
 ENTRIES = 1 << 18  # stored entries of a sparse matrix taken at once
+SCORE_CELLS = 1 << 17  # numbers of a block of rows that is scored at once
 THREADED_CELLS = 1_000_000  # below this, starting threads costs more than it saves
 
 
@@ -47,8 +49,24 @@ def _map_rows(work: Callable[[int, int], Any], n: int, cells: int) -> list[Any]:
     """
     if cells < THREADED_CELLS:
         return [work(0, n)]
+    # NumPy's error state belongs to the context of the caller: each thread gets a copy.
+    jobs = [(copy_context(), span) for span in _spans(n, 2)]
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(2) as pool:
-        return list(pool.map(lambda span: work(*span), _spans(n, 2)))
+        return list(pool.map(lambda job: job[0].run(work, *job[1]), jobs))
+
+
+def score_blocks(work: Callable[[slice], np.ndarray], n: int, n_out: int, cells_per_row: int) -> np.ndarray:
+    """work(block of rows) for all rows, stacked (n, n_out), with temporaries that stay in cache."""
+    out = np.empty((n, n_out))
+    step = max(1, SCORE_CELLS // max(1, cells_per_row))
+
+    def fill(lo: int, hi: int) -> None:
+        for i in range(lo, hi, step):
+            block = slice(i, min(hi, i + step))
+            out[block] = work(block)
+
+    _map_rows(fill, n, n * cells_per_row)
+    return out
 
 
 def _one_hot(codes: np.ndarray, weights: np.ndarray | None, n_classes: int) -> np.ndarray:

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesgen import _kernels
-from bayesgen._math import Array, log_rising, namespace, safe_divide, special, two_sum
+from bayesgen._math import Array, log_rising, namespace, safe_divide, special, sum_log1p, two_sum
 from bayesgen._random import generator
 from bayesgen.families import dirichlet
 from bayesgen.families.base import (
@@ -92,19 +92,46 @@ def _near_log_prob(
     """
     square, cross = (-0.5 / variance).T, (shift / variance).T
     constant = norm - 0.5 * shift**2 / variance
-    out = np.empty((x.shape[0], len(shift)))
-    for block in _kernels.row_blocks(x.shape[0], x.shape[1], cells=1 << 17):
+
+    def work(block: slice) -> np.ndarray:
         rows = _kernels.rows(x, block)
         residual = (rows - centre) - low
         missing = np.isnan(residual)
         if missing.any():
             residual[missing] = 0.0
-            out[block] = (~missing).astype(float) @ constant.T
+            out = (~missing).astype(float) @ constant.T
         else:
-            out[block] = constant.sum(axis=1)
-        out[block] += residual @ cross
-        out[block] += np.multiply(residual, residual, out=residual) @ square
-    return out
+            out = np.broadcast_to(constant.sum(axis=1), (len(rows), len(shift)))
+        out = out + residual @ cross
+        return out + np.multiply(residual, residual, out=residual) @ square
+
+    return _kernels.score_blocks(work, x.shape[0], len(shift), x.shape[1])
+
+
+def _t_log_prob(
+    x: Any, loc: np.ndarray, low: np.ndarray, spread: np.ndarray, power: np.ndarray, norm: np.ndarray
+) -> np.ndarray:
+    """Sum over columns of norm - power log1p((x - m)^2 / spread), with one power (K,) for each class.
+
+    Missing cells, and squares whose products could overflow, are summed one by one.
+    """
+
+    def work(block: slice) -> np.ndarray:
+        rows = np.asarray(_kernels.rows(x, block), dtype=float)
+        out = np.empty((len(rows), len(loc)))
+        observed = ~np.isnan(rows)
+        complete = bool(observed.all())
+        for k in range(len(loc)):
+            square = np.square((rows - loc[k]) - low[k])
+            square /= spread[k]
+            if complete and square.max(initial=0.0) < 1e30:
+                out[:, k] = norm[k].sum() - power[k] * sum_log1p(square)
+            else:
+                cell = np.where(observed, norm[k] - power[k] * np.log1p(square), 0.0)
+                out[:, k] = cell.sum(axis=1)
+        return out
+
+    return _kernels.score_blocks(work, x.shape[0], len(loc), x.shape[1])
 
 
 class Diagonal(Family):
@@ -253,6 +280,8 @@ class Diagonal(Family):
         xp = namespace(x, loc, low, kappa, shape, scale)
         spread = 2.0 * scale * (1.0 + 1.0 / kappa)
         norm = log_rising(shape, 0.5) - 0.5 * xp.log(np.pi * spread)
+        if xp is np and (shape == shape[:, :1]).all():
+            return _t_log_prob(x, loc, low, spread, shape[:, 0] + 0.5, norm)
 
         def term(residual: Array, k: int) -> Array:
             return norm[k] - (shape[k] + 0.5) * xp.log1p(residual**2 / spread[k])

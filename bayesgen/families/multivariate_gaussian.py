@@ -116,25 +116,23 @@ def _score(x: Any, loc: Array, low: Array, matrix: Array, formula: Callable, xp:
     d = loc.shape[1]
     if xp is not np:
         return formula(_forms(x, loc, low, inverse), logdet, d)
-    out = np.empty((x.shape[0], len(loc)))
-    for block in _kernels.row_blocks(x.shape[0], d, cells=1 << 17):
+
+    def work(block: slice) -> np.ndarray:
         rows = np.asarray(_kernels.rows(x, block), dtype=float)
         missing = np.isnan(rows)
         if not missing.any():
-            out[block] = formula(_forms(rows, loc, low, inverse), logdet, d)
-            continue
+            return formula(_forms(rows, loc, low, inverse), logdet, d)
         patterns, which = np.unique(missing, axis=0, return_inverse=True)
-        part = np.empty((len(rows), len(loc)))
+        out = np.zeros((len(rows), len(loc)))
         for p, pattern in enumerate(patterns):
             seen = np.flatnonzero(~pattern)
             index = np.flatnonzero(which.ravel() == p)
-            if not seen.size:
-                part[index] = 0.0
-                continue
-            inv, ld = inverse_factor(matrix[..., seen[:, None], seen])
-            part[index] = formula(_forms(rows[index][:, seen], loc[:, seen], low[:, seen], inv), ld, len(seen))
-        out[block] = part
-    return out
+            if seen.size:
+                inv, ld = inverse_factor(matrix[..., seen[:, None], seen])
+                out[index] = formula(_forms(rows[index][:, seen], loc[:, seen], low[:, seen], inv), ld, len(seen))
+        return out
+
+    return _kernels.score_blocks(work, x.shape[0], len(loc), d)
 
 
 def t_formula(df: Array, kappa: Array) -> Callable:
