@@ -186,7 +186,7 @@ class GenerativeBase(Prediction, Program, ClassifierMixin, Shell):
             raise ValueError(f"statistics.class_count must be non-negative numbers; got {count.tolist()}")
         try:
             expected = self._stated(s.columns, k).stats_shapes()
-            same = expected is None or _shapes(s.features) == _shapes_of(expected)
+            same = expected is None or _shaped(s.features, expected)
         except (TypeError, AttributeError, IndexError):
             same = False
         same = same and all((np.isfinite(n) & (n >= 0)).all() for n, _ in _counts(s.features, s.features))
@@ -319,15 +319,13 @@ def _counts(stats: Any, leaving: Any) -> Any:
             yield getattr(stats, name), getattr(leaving, name)
 
 
-def _shapes(stats: Any) -> Any:
-    """Types and shapes of statistics."""
-    if isinstance(stats, tuple) and not hasattr(stats, "_fields"):
-        return tuple(_shapes(s) for s in stats)
-    return type(stats).__name__, [np.shape(s) for s in stats]
+def _is_shape(value: Any) -> bool:
+    return type(value) is tuple and all(isinstance(size, int) for size in value)
 
 
-def _shapes_of(shapes: Any) -> Any:
-    """The same for statistics given by their shapes."""
-    if isinstance(shapes, tuple) and not hasattr(shapes, "_fields"):
-        return tuple(_shapes_of(s) for s in shapes)
-    return type(shapes).__name__, list(shapes)
+def _shaped(stats: Any, expected: Any) -> bool:
+    """Whether statistics have the types and shapes of `Family.stats_shapes`."""
+    kind: Any
+    shapes, kind = jax.tree_util.tree_flatten(expected, is_leaf=_is_shape)
+    arrays, own_kind = jax.tree_util.tree_flatten(stats)
+    return bool(kind == own_kind) and shapes == [np.shape(a) for a in arrays]

@@ -16,7 +16,8 @@ def concentration(alpha: Any) -> Any:
     """A checked concentration: a number or an array of non-negative numbers."""
     if type(alpha).__module__.startswith("numpyro"):
         raise ValueError(
-            "alpha is a distribution: a hierarchical concentration has no closed form and needs inference='nuts'"
+            "alpha is a distribution: a hierarchical concentration has no closed form and needs inference='nuts', "
+            "which this version does not have yet"
         )
     if isinstance(alpha, str):
         raise ValueError(f"alpha must be a non-negative number or array; got {alpha!r}")

@@ -47,7 +47,8 @@ class _GaussianBase(GenerativeBase):
             return self.prior
         if type(self.prior).__module__.startswith("numpyro"):
             raise ValueError(
-                f"prior is a {type(self.prior).__name__} distribution: it is not conjugate, and needs inference='nuts'"
+                f"prior is a {type(self.prior).__name__} distribution: it is not conjugate, and needs "
+                "inference='nuts', which this version does not have yet"
             )
         raise ValueError(f"prior must be a {kind.__name__}, 'reference' or None; got {self.prior!r}")
 

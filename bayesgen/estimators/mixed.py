@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -83,8 +83,8 @@ class MixedNB(GenerativeBase, _BaseComposition):
     Parameters
     ----------
     blocks : "auto" or list of (name, estimator, columns), default="auto"
-        Columns are names, indices, or a slice. "auto" types every column: booleans and 0/1 are Bernoulli; strings,
-        categoricals and whole numbers with at most 20 values are categorical; other numbers are normal. See
+        Columns are names, indices, a mask or a slice. "auto" types every column: booleans and 0/1 are Bernoulli;
+        strings, categoricals and whole numbers with at most 20 values are categorical; other numbers are normal. See
         ``blocks_`` for what it decided.
     inference : {"exact", "mean", "map", "mle"}, default="exact"
         Route of the class probabilities. Each block has its own; those that "auto" makes are "exact". Columns in
@@ -148,9 +148,8 @@ class MixedNB(GenerativeBase, _BaseComposition):
         self._set_params("_pairs", **params)
         return self
 
-    def _templates(self, columns: Columns) -> list[Any]:
-        """The unfitted estimator of each block."""
-        names = [b[0] for b in columns.blocks or ()]
+    def _templates(self, names: Sequence[str]) -> list[Any]:
+        """The unfitted estimator of each of the named blocks."""
         if isinstance(self.blocks, str):
             auto = {
                 "bernoulli": BernoulliNB(binarize=None),
@@ -243,9 +242,9 @@ class MixedNB(GenerativeBase, _BaseComposition):
         else:
             indices = [(name, index) for name, index, _ in known.blocks or ()]
             before = [b[2] for b in known.blocks or ()]
-        draft = Columns(holder.n_features_in_, names, None, tuple((n, i, Columns(len(i))) for n, i in indices))
+        templates = self._templates([name for name, _ in indices])
         blocks = []
-        for (name, index), template, old in zip(indices, self._templates(draft), before, strict=True):
+        for (name, index), template, old in zip(indices, templates, before, strict=True):
             template = self._prepare(template, X, index, name, old)
             with in_block(name, index, names):
                 raw, block_holder = template._read(select(X, index), old)
@@ -272,7 +271,8 @@ class MixedNB(GenerativeBase, _BaseComposition):
         return _GivenLevels(columns)
 
     def _each(self, columns: Columns) -> list[tuple[Any, np.ndarray, Columns]]:
-        pairs = zip(self._templates(columns), columns.blocks or (), strict=True)
+        blocks = columns.blocks or ()
+        pairs = zip(self._templates([name for name, _, _ in blocks]), blocks, strict=True)
         return [(template, index, block) for template, (_, index, block) in pairs]
 
     def _encode(self, X: Any, columns: Columns, purpose: str = "predict") -> tuple[Any, ...]:
@@ -296,8 +296,7 @@ class MixedNB(GenerativeBase, _BaseComposition):
         return tuple(t._stats(s, part, labels, block) for (t, _, block), s, part in parts)
 
     def _features(self, stated: Any, stats: Any) -> MixedFit:
-        columns = Columns(0, None, None, tuple((n, np.zeros(0), Columns(0)) for n in stated.names))
-        return MixedFit(stated, stats, tuple(t.inference for t in self._templates(columns)))
+        return MixedFit(stated, stats, tuple(t.inference for t in self._templates(stated.names)))
 
     def _join_columns(self, a: Columns, b: Columns) -> Columns:
         joined = super()._join_columns(a, b)
@@ -307,7 +306,7 @@ class MixedNB(GenerativeBase, _BaseComposition):
             raise ValueError("cannot merge: the two models have different blocks; state blocks= for both")
         blocks = tuple(
             (n, i, t._join_columns(p, q))
-            for (n, i, p), (_, _, q), t in zip(mine, theirs, self._templates(a), strict=True)
+            for (n, i, p), (_, _, q), (t, _, _) in zip(mine, theirs, self._each(a), strict=True)
         )
         return Columns(joined.n_features, joined.names, None, blocks)
 
@@ -319,8 +318,8 @@ class MixedNB(GenerativeBase, _BaseComposition):
         learned = self._state()
         fit = learned.fit
         out = []
-        parts = zip(learned.columns.blocks or (), self._templates(learned.columns), fit.features.parts, strict=True)
-        for (name, index, columns), template, part in parts:
+        parts = zip(fit.features.stated.names, self._each(learned.columns), fit.features.parts, strict=True)
+        for name, (template, index, columns), part in parts:
             block = clone(template)
             value = Fit(fit.class_prior, fit.count, fit.route, part, fit.classes, columns.names)
             out.append((name, block._commit(Learned(columns, value)), index))

@@ -75,7 +75,7 @@ class PoissonNB(GenerativeBase):
             if type(prior).__name__ != "Gamma":
                 raise ValueError(
                     f"prior is a {type(prior).__name__} distribution, which is not conjugate to Poisson counts: it "
-                    "needs inference='nuts'; a Gamma has a closed form"
+                    "needs inference='nuts', which this version does not have yet; a Gamma has a closed form"
                 )
             prior = Gamma(np.asarray(prior.concentration, float), np.asarray(prior.rate, float))
         if not isinstance(prior, Gamma):

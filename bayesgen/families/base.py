@@ -107,15 +107,6 @@ def column_name(j: int, names: Names) -> str:
     return f"column {j}" if names is None else f"column {str(names[j])!r}"
 
 
-def first_column(bad: Any) -> int | None:
-    """Index of the first column with a true entry in a dense or sparse boolean matrix."""
-    if sp.issparse(bad):
-        columns = bad.tocoo().col[bad.tocoo().data.astype(bool)]
-        return int(columns.min()) if columns.size else None
-    hits = np.flatnonzero(bad.any(axis=0))
-    return int(hits[0]) if hits.size else None
-
-
 def refuse_columns(x: Any, bad: Any, message: str, names: Names = None) -> None:
     """Raise `ValueError` if ``bad(values)`` holds anywhere; {column} and {value} are filled in."""
     values = x.data if sp.issparse(x) else np.asarray(x)

@@ -14,10 +14,6 @@ import numpy as np
 from bayesgen._math import Array, log_rising, namespace, safe_divide, safe_log, special
 
 IMPROPER = "the distribution of {columns} in class {cls} is improper: its concentration is 0; give alpha > 0"
-NO_MODE = (
-    "class {cls} has no unique mode of {columns}: no concentration + count is above 1; give alpha > 1, or use "
-    "inference='mean'"
-)
 
 
 def mode_counts(alpha: Array) -> tuple[Array, bool]:

@@ -23,7 +23,7 @@ def pilot_means(pilot: Array, total: Array, weight: Array) -> tuple[Array, Array
 
 
 def difference(a: Array, a_low: Array, b: Array, b_low: Array) -> Array:
-    """A - b of two means kept as value and rounding error."""
+    """The difference a - b of two means kept as value and rounding error."""
     return (a - b) + (a_low - b_low)
 
 
