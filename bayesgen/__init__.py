@@ -20,7 +20,10 @@ if TYPE_CHECKING:
         MultinomialNB,
         PoissonNB,
     )
-    from bayesgen.exceptions import UndefinedNumberError, ZeroProbabilityWarning
+    from bayesgen.exceptions import SamplingWarning, UndefinedNumberError, ZeroProbabilityWarning
+    from bayesgen.importance import ImportanceOptions
+    from bayesgen.nuts import NUTSOptions
+    from bayesgen.own_priors import HierarchicalCovariancePrior, HierarchicalDirichlet, LKJPrior
     from bayesgen.priors import Gamma, NormalInverseGamma, NormalInverseWishart
     from bayesgen.statistics import Statistics
 
@@ -33,11 +36,17 @@ _HOME = {
     "GaussianDiscriminantAnalysis": "estimators",
     "GaussianNB": "estimators",
     "GenerativeClassifier": "estimators",
+    "HierarchicalCovariancePrior": "own_priors",
+    "HierarchicalDirichlet": "own_priors",
+    "ImportanceOptions": "importance",
+    "LKJPrior": "own_priors",
     "MixedNB": "estimators",
     "MultinomialNB": "estimators",
+    "NUTSOptions": "nuts",
     "NormalInverseGamma": "priors",
     "NormalInverseWishart": "priors",
     "PoissonNB": "estimators",
+    "SamplingWarning": "exceptions",
     "Statistics": "statistics",
     "UndefinedNumberError": "exceptions",
     "ZeroProbabilityWarning": "exceptions",
@@ -56,11 +65,17 @@ __all__ = [
     "GaussianDiscriminantAnalysis",
     "GaussianNB",
     "GenerativeClassifier",
+    "HierarchicalCovariancePrior",
+    "HierarchicalDirichlet",
+    "ImportanceOptions",
+    "LKJPrior",
     "MixedNB",
     "MultinomialNB",
+    "NUTSOptions",
     "NormalInverseGamma",
     "NormalInverseWishart",
     "PoissonNB",
+    "SamplingWarning",
     "Statistics",
     "UndefinedNumberError",
     "ZeroProbabilityWarning",

@@ -19,6 +19,8 @@ from bayesgen.families.base import family, static
 
 __all__ = ["ClassPrior"]
 
+NO_CLOSED_FORM = "the class probabilities have a prior of their own: there is no closed form of their {}"
+
 
 @family
 class ClassPrior:
@@ -32,11 +34,14 @@ class ClassPrior:
         Known class probabilities; alpha is then not used.
     n_classes : int
         K.
+    function : callable or None
+        A prior of the user's own: takes K, declares NumPyro sites, returns class probabilities (K,).
     """
 
     alpha: Any = 1.0
     fixed: Any = None
     n_classes: int = static(default=0)
+    function: Any = static(default=None)
 
     def concentration(self) -> Array:
         """A as a (K,) array."""
@@ -49,6 +54,8 @@ class ClassPrior:
 
         from bayesgen.distributions import Dirichlet
 
+        if self.function is not None:
+            return numpyro.deterministic("class_prob", self.function(self.n_classes))
         if self.fixed is not None:
             return numpyro.deterministic("class_prob", jnp.asarray(self.fixed))
         return numpyro.sample("class_prob", Dirichlet(self.concentration()))
@@ -75,6 +82,8 @@ class ClassPrior:
 
     def log_evidence(self, count: Array) -> Array:
         """Log of p(y), the label sequence, ()."""
+        if self.function is not None:
+            raise UndefinedNumberError(NO_CLOSED_FORM.format("evidence"))
         if self.fixed is not None:
             return dirichlet.dot_log(count, safe_log(np.asarray(self.fixed, dtype=float)))
         alpha = self.concentration()
@@ -93,6 +102,8 @@ class ClassPrior:
 
     def log_loo(self, codes: np.ndarray, weights: np.ndarray, count: np.ndarray) -> np.ndarray:
         """Log of p(y = k | all labels but i), shape (n, K)."""
+        if self.function is not None:
+            raise UndefinedNumberError(NO_CLOSED_FORM.format("leave-one-out"))
         if self.fixed is not None:
             return np.broadcast_to(self.log_prob("exact", count), (len(codes), self.n_classes))
         left = np.broadcast_to(count, (len(codes), self.n_classes)).astype(float)

@@ -1,6 +1,6 @@
 """Errors and warnings that have a meaning of their own."""
 
-__all__ = ["UndefinedNumberError", "ZeroProbabilityWarning"]
+__all__ = ["SamplingWarning", "UndefinedNumberError", "ZeroProbabilityWarning"]
 
 
 class UndefinedNumberError(ValueError, AttributeError):
@@ -20,3 +20,7 @@ class ZeroProbabilityWarning(UserWarning):
     ``"map"`` with a concentration of at most one: a word never seen in any class makes each product of
     word probabilities zero. ``inference="mean"`` or ``"exact"`` repair it.
     """
+
+
+class SamplingWarning(UserWarning):
+    """Draws that should not be trusted yet: divergences, chains that disagree, too few effective draws, a large k-hat."""

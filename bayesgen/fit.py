@@ -22,9 +22,11 @@ from bayesgen.class_prior import ClassPrior
 from bayesgen.exceptions import UndefinedNumberError
 from bayesgen.families.base import Family, Names, Problem, column_name
 
-__all__ = ["ROUTES", "FeatureFit", "Fit", "LooResult", "MixedFit"]
+__all__ = ["ROUTES", "SAMPLED", "FeatureFit", "Fit", "LooResult", "MixedFit"]
 
-ROUTES = ("mle", "unbiased", "map", "mean", "exact")
+ROUTES = ("mle", "unbiased", "map", "mean", "exact")  # in closed form
+SAMPLED = ("nuts", "importance")
+NO_POSTERIOR = "inference={route!r} has no posterior to draw from; use 'map', 'mean' or 'exact'"
 DRAW_CELLS = 1 << 22  # numbers held at once while posterior draws are scored
 
 
@@ -105,6 +107,16 @@ class FeatureFit(_Value):
                 return self.posterior.log_predictive(x)
             return self.stated.log_prob(self.params, x)
 
+    def draws_problem(self, everyone: np.ndarray) -> Problem | None:
+        """Why there are no posterior draws; None if there are."""
+        if self.route in ("mle", "unbiased"):
+            return Problem(NO_POSTERIOR.format(route=self.route))
+        return self.posterior.improper(everyone)
+
+    def check_evidence(self, everyone: np.ndarray) -> Problem | None:
+        """Why there is no evidence; None if there is."""
+        return self.prior.improper(everyone, strict=True)
+
     def log_evidence(self) -> float:
         """Log of p(X | y)."""
         with np.errstate(all="ignore"):
@@ -115,10 +127,14 @@ class FeatureFit(_Value):
         with np.errstate(all="ignore"):
             return self.prior.log_loo(x, labels, self.stats)
 
+    def posterior_params(self, rng: np.random.Generator, n: int) -> Any:
+        """Independent draws of the parameters from the posterior, n of them along a leading axis."""
+        return self.posterior.draw(rng, n)
+
     def draw_log_prob(self, rng: np.random.Generator, n: int, x: Any) -> np.ndarray:
         """Log of p(x | y = k, parameters) for n posterior draws, shape (n, rows, K)."""
         with np.errstate(all="ignore"):
-            return self.posterior.draw_log_prob(self.posterior.draw(rng, n), x)
+            return self.posterior.draw_log_prob(self.posterior_params(rng, n), x)
 
     def sample(self, y: np.ndarray, rng: np.random.Generator, lengths: Any) -> Any:
         """Rows given classes, from the route's p(x | y)."""
@@ -135,21 +151,17 @@ class MixedFit(_Value):
     ----------
     stated : Mixed
         The blocks' priors as stated.
-    stats : tuple
-        Statistics of each block.
-    routes : tuple of str
-        Route of each block.
+    parts : tuple of FeatureFit or SampledFeatures
+        The fit of each block.
     """
 
     stated: Any
-    stats: tuple[Any, ...]
-    routes: tuple[str, ...]
+    parts: tuple[Any, ...]
 
-    @cached_property
-    def parts(self) -> tuple[FeatureFit, ...]:
-        """The fit of each block."""
-        parts = zip(self.stated.blocks, self.stats, self.routes, strict=True)
-        return tuple(FeatureFit(*part) for part in parts)
+    @property
+    def stats(self) -> tuple[Any, ...]:
+        """Statistics of each block."""
+        return tuple(p.stats for p in self.parts)
 
     @property
     def prior(self) -> Any:
@@ -178,6 +190,10 @@ class MixedFit(_Value):
         """See `FeatureFit.log_loo`."""
         pairs = zip(self.parts, x, strict=True)
         return sum(p.log_loo(part, labels) for p, part in pairs)  # type: ignore[return-value]
+
+    def posterior_params(self, rng: np.random.Generator, n: int) -> tuple[Any, ...]:
+        """See `FeatureFit.posterior_params`."""
+        return tuple(p.posterior_params(rng, n) for p in self.parts)
 
     def draw_log_prob(self, rng: np.random.Generator, n: int, x: Any) -> np.ndarray:
         """See `FeatureFit.draw_log_prob`."""
@@ -257,6 +273,10 @@ class Fit(_Value):
         Class labels.
     names : array or None
         Column names, for messages.
+    block_names : list or None
+        Column names of each block of a mixed model.
+    sampled_classes : SampledClasses or None
+        Draws of class probabilities whose prior has no closed form.
     """
 
     class_prior: ClassPrior
@@ -266,6 +286,7 @@ class Fit(_Value):
     classes: np.ndarray
     names: Any = None
     block_names: Any = None
+    sampled_classes: Any = None
 
     # ---- undefined numbers
 
@@ -277,7 +298,7 @@ class Fit(_Value):
         label = None if problem.cls is None else repr(self.classes[problem.cls].item())
         return problem.text.format(cls=label, columns=columns)
 
-    def _parts(self) -> list[tuple[FeatureFit, Any]]:
+    def _parts(self) -> list[tuple[Any, Any]]:
         """The feature fits with their column names."""
         if isinstance(self.features, MixedFit):
             return list(zip(self.features.parts, self.block_names, strict=True))
@@ -297,21 +318,18 @@ class Fit(_Value):
         """Raise unless there are posterior draws: a posterior, and a proper one."""
         everyone = np.ones(len(self.classes), dtype=bool)
         for part, names in self._parts():
-            if part.route in ("mle", "unbiased"):
-                raise UndefinedNumberError(
-                    f"inference={part.route!r} has no posterior to draw from; use 'map', 'mean' or 'exact'"
-                )
-            self._raise(part.posterior.improper(everyone), names)
+            self._raise(part.draws_problem(everyone), names)
         if self.route in ("mle", "unbiased") and self.class_prior.fixed is None:
-            raise UndefinedNumberError(
-                f"inference={self.route!r} has no posterior to draw from; use 'map', 'mean' or 'exact'"
-            )
+            raise UndefinedNumberError(NO_POSTERIOR.format(route=self.route))
 
     # ---- the joint
 
     @cached_property
     def log_class(self) -> np.ndarray:
         """The route's ln p(y = k), shape (K,)."""
+        if self.sampled_classes is not None:
+            draws = self.sampled_classes.log_prob
+            return read_only(np.logaddexp.reduce(draws, axis=0) - np.log(len(draws)))
         out = self.class_prior.log_prob(self.route, self.count)
         if np.isnan(out).any():
             raise UndefinedNumberError(
@@ -330,11 +348,7 @@ class Fit(_Value):
         """Logs of p(y) and of p(X | y)."""
         everyone = np.ones(len(self.classes), dtype=bool)
         for part, names in self._parts():
-            self._raise(
-                part.prior.improper(everyone, strict=True),
-                names,
-                "there is no evidence under an improper prior: ",
-            )
+            self._raise(part.check_evidence(everyone), names, "there is no evidence under an improper prior: ")
         return {
             "y": float(self.class_prior.log_evidence(self.count)),
             "x_given_y": self.features.log_evidence(),
@@ -354,17 +368,23 @@ class Fit(_Value):
 
     # ---- draws
 
+    def draw_log_class(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """Posterior draws of ln phi, (n, K)."""
+        if self.sampled_classes is None:
+            return self.class_prior.condition(self.count).draw(rng, n)
+        draws = self.sampled_classes.log_prob
+        return draws if n == len(draws) else draws[rng.integers(0, len(draws), n)]
+
     def draw_log_joint(self, x: Any, n: int, seed: Any) -> Iterator[np.ndarray]:
         """Log of p(x, y = k | parameters) for n posterior draws, in pieces (s, rows, K) of bounded memory."""
         self.check_posterior()
         rng = generator(seed)
-        posterior = self.class_prior.condition(self.count)
         n_classes = len(self.classes)
         cells = n_classes * (self.features.stated.n_features + _n_rows(x))
         step = max(1, min(n, DRAW_CELLS // max(1, cells)))
         for i in range(0, n, step):
             size = min(step, n - i)
-            log_class = posterior.draw(rng, size)[:, None, :]
+            log_class = self.draw_log_class(rng, size)[:, None, :]
             yield add_class(log_class, self.features.draw_log_prob(rng, size, x))
 
     def sample(self, n: int, seed: Any, lengths: Any) -> tuple[Any, np.ndarray]:

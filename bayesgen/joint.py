@@ -7,7 +7,7 @@ from typing import Any
 from bayesgen.class_prior import ClassPrior
 from bayesgen.families.base import Family
 
-__all__ = ["program"]
+__all__ = ["program", "sites"]
 
 
 def program(
@@ -39,12 +39,28 @@ def program(
     -------
     x, y : the observed or drawn data, y as class codes.
     """
+    return sites(class_prior, family, x, y, n_rows, lengths)[:2]
+
+
+def sites(
+    class_prior: ClassPrior,
+    family: Family,
+    x: Any = None,
+    y: Any = None,
+    n_rows: int | None = None,
+    lengths: Any = None,
+    weights: Any = None,
+) -> tuple[Any, Any, Any]:
+    """Declare the sites of `program`, rows with weights as powers of their density; give x, y and the parameters."""
+    import contextlib
+
     import numpyro
     import numpyro.distributions as dist
 
     class_prob = class_prior.sample()
     params = family.prior()
-    with numpyro.plate("row", n_rows):
+    power = contextlib.nullcontext() if weights is None else numpyro.handlers.scale(scale=weights)
+    with numpyro.plate("row", n_rows if weights is None else len(weights)), power:
         y = numpyro.sample("y", dist.Categorical(probs=class_prob), obs=y)
         x = family.observe(params, y, x, lengths)
-    return x, y
+    return x, y, params

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from bayesgen.own_priors import is_distribution
+
 __all__ = ["Gamma", "NormalInverseGamma", "NormalInverseWishart"]
 
 
@@ -27,7 +29,7 @@ class _Prior:
     def _require(self, name: str, good: Any, expected: str, optional: bool = False) -> None:
         """Check a field; arrays are kept as read-only copies."""
         value = getattr(self, name)
-        if value is None and optional:
+        if (value is None and optional) or is_distribution(value):
             return
         try:
             array = np.array(value, dtype=float)
@@ -104,7 +106,7 @@ class NormalInverseGamma(_Prior):
         self._require("mean_precision", lambda v: v >= 0, "non-negative")
         self._require("shape", np.isfinite, "a number or an array of numbers")
         self._require("scale", lambda v: v >= 0, "non-negative", optional=True)
-        if self.scale is None and not np.all(np.asarray(self.shape) > 1):
+        if self.scale is None and (is_distribution(self.shape) or not np.all(np.asarray(self.shape) > 1)):
             raise ValueError(
                 f"scale=None sets the prior mean of the variance, which needs shape > 1; got shape={self.shape!r}. "
                 "Give a scale"
@@ -148,7 +150,9 @@ class NormalInverseWishart(_Prior):
         self._require("mean_precision", lambda v: v >= 0, "non-negative")
         self._require("df", np.isfinite, "a number or an array of numbers", optional=True)
         self._require("scale", np.isfinite, "a matrix of numbers", optional=True)
-        if self.scale is None:
+        if self.scale is None and is_distribution(self.df):
+            raise ValueError("scale=None is resolved from the data and a number df; with a random df give a scale")
+        if self.scale is None or is_distribution(self.scale):
             return
         scale = np.asarray(self.scale, dtype=float)
         if scale.ndim < 2 or scale.shape[-1] != scale.shape[-2]:

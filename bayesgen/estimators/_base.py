@@ -19,9 +19,10 @@ from bayesgen.class_prior import ClassPrior
 from bayesgen.estimators import _input, _labels
 from bayesgen.estimators._prediction import Prediction
 from bayesgen.estimators._program import Program
-from bayesgen.estimators._shell import Learned, Shell
+from bayesgen.estimators._shell import Learned, Shell, new_seed
+from bayesgen.exceptions import UndefinedNumberError
 from bayesgen.families.base import Labels, class_count
-from bayesgen.fit import Fit, read_only
+from bayesgen.fit import SAMPLED, Fit, read_only
 from bayesgen.statistics import Columns, Statistics
 
 
@@ -35,6 +36,8 @@ class GenerativeBase(Prediction, Program, ClassifierMixin, Shell):
 
     def _class_prior_value(self, n_classes: int) -> ClassPrior:
         given, name = self._given_class_prior()
+        if callable(given):
+            return ClassPrior(1.0, None, n_classes, given)
         if given is not None:
             fixed: Any = _labels.check_class_prior(given, n_classes, name)
         else:
@@ -46,14 +49,33 @@ class GenerativeBase(Prediction, Program, ClassifierMixin, Shell):
             )
         return ClassPrior(alpha, fixed, n_classes)
 
-    def _make(self, classes: np.ndarray, count: np.ndarray, stats: Any, columns: Columns) -> Learned:
-        """The learned value from statistics."""
+    def _make(self, classes: np.ndarray, count: np.ndarray, stats: Any, columns: Columns, rows: Any = None) -> Learned:
+        """The learned value from statistics; `rows` (x, codes, weights) are there after `fit` alone."""
         stated = self._stated(columns, len(classes))
         read_only((classes, count, stats))
         blocks = None if columns.blocks is None else [b[2].names for b in columns.blocks]
         class_prior = self._class_prior_value(len(classes))
-        features = self._features(stated, stats)
-        return Learned(columns, Fit(class_prior, count, self.inference, features, classes, columns.names, blocks))
+        if rows is not None:
+            rows = (class_prior, *rows)
+        features = self._features(stated, stats, self.random_state, rows)
+        route = "exact" if self._route in SAMPLED else self._route  # class probabilities keep their closed form
+        sampled = self._sampled_classes(class_prior, count)
+        fit = Fit(class_prior, count, route, features, classes, columns.names, blocks, sampled)
+        return Learned(columns, fit)
+
+    def _sampled_classes(self, class_prior: ClassPrior, count: np.ndarray) -> Any:
+        """Draws of class probabilities whose prior is a function; None if they have a closed form."""
+        if class_prior.function is None:
+            return None
+        if self._route not in SAMPLED:
+            raise ValueError(
+                f"a class_prior that is a function has no closed form, and inference={self.inference!r} needs one: use "
+                "inference='nuts' (or 'importance')"
+            )
+        from bayesgen.sampled import SampledClasses
+
+        options = self._sampler()
+        return SampledClasses(class_prior, count, getattr(options, "fallback", options), new_seed(self.random_state))
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any, before: Learned | None) -> Learned:
         """See `Shell._learn`."""
@@ -76,7 +98,7 @@ class GenerativeBase(Prediction, Program, ClassifierMixin, Shell):
             old = self._adapt(before.fit.features.stats, before.columns, columns)
             stats = stated.merge(old, stats)
             count = before.fit.count + count
-        return self._make(classes, count, stats, columns)
+        return self._make(classes, count, stats, columns, (x, codes, weights) if before is None else None)
 
     def _commit(self, learned: Learned) -> Self:
         self._learned = learned
@@ -254,10 +276,46 @@ class GenerativeBase(Prediction, Program, ClassifierMixin, Shell):
         """The prior with every hyperparameter resolved."""
         return self._fit_value.features.prior
 
+    def _concentration(self, field: str, site: str | None = None) -> Any:
+        """A concentration of the prior, or the posterior mean of a random one."""
+        features = self._fit_value.features
+        if getattr(features, "own", None) is None:
+            return getattr(features.prior, field)
+        values = features.draws.sites
+        site = site or field
+        if site not in values:
+            raise UndefinedNumberError(f"the prior {type(features.own).__name__} has no concentration {site!r}")
+        mean = values[site].mean(axis=(0, 1))
+        return mean.item() if mean.ndim == 0 else mean
+
     @property
     def posterior_(self) -> Any:
         """The conjugate posterior: a family value of `bayesgen.families`, of the prior's type."""
         return self._fit_value.features.posterior
+
+    def _sampled(self) -> Any:
+        """The sampled part of the fit, for what only such a part has."""
+        features = self._fit_value.features
+        if not hasattr(features, "draws"):
+            raise UndefinedNumberError(
+                f"inference={self.inference!r} makes no draws at fit; a mixed model has those of its blocks_"
+            )
+        return features
+
+    @property
+    def diagnostics_(self) -> Any:
+        """`bayesgen.nuts.Diagnostics` of the NUTS run (divergences, R-hat, effective sizes); None after importance."""
+        return self._sampled().diagnostics
+
+    @property
+    def importance_khat_(self) -> float | None:
+        """Pareto k-hat of the importance weights: reliable below 0.7; None where NUTS was used."""
+        return self._sampled().khat
+
+    @property
+    def importance_ess_(self) -> float | None:
+        """Effective number of independent draws behind the importance weights; None where NUTS was used."""
+        return self._sampled().importance_ess
 
     @property
     def statistics_(self) -> Statistics:

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from bayesgen.own_priors import FunctionPrior, OwnPrior, is_distribution
+
 DROP_NAN = "Use missing='marginalize' to leave missing cells out, or drop the rows"
 
 
@@ -14,17 +16,25 @@ LARGEST_ALPHA = 1e100  # larger concentrations leave no room for counts in float
 
 def concentration(alpha: Any) -> Any:
     """A checked concentration: a number or an array of non-negative numbers."""
-    if type(alpha).__module__.startswith("numpyro"):
-        raise ValueError(
-            "alpha is a distribution: a hierarchical concentration has no closed form and needs inference='nuts', "
-            "which this version does not have yet"
-        )
+    if is_distribution(alpha):
+        return alpha
+    if callable(alpha) or isinstance(alpha, OwnPrior):
+        return 1.0  # what the prior's program fills in
     if isinstance(alpha, str):
         raise ValueError(f"alpha must be a non-negative number or array; got {alpha!r}")
     out = np.asarray(alpha)
     if out.dtype.kind not in "iuf" or not out.size or not ((out >= 0) & (out <= LARGEST_ALPHA)).all():
         raise ValueError(f"alpha must be a non-negative number or array, at most {LARGEST_ALPHA:g}; got {alpha!r}")
     return out.astype(float)
+
+
+def own_prior(value: Any) -> Any:
+    """A prior without a closed form, if the value is one: one of ours, or a function that declares NumPyro sites."""
+    if isinstance(value, OwnPrior):
+        return value
+    return (
+        FunctionPrior(value) if callable(value) and not isinstance(value, type) and not is_distribution(value) else None
+    )
 
 
 def check_missing(missing: str) -> None:

@@ -11,6 +11,7 @@ from bayesgen.estimators._options import check_count
 from bayesgen.estimators._shell import Shell
 from bayesgen.exceptions import UndefinedNumberError
 from bayesgen.families.base import dense
+from bayesgen.fit import SAMPLED
 from bayesgen.statistics import Columns
 
 __all__ = ["Program"]
@@ -154,7 +155,7 @@ class Program(Shell):
         return out
 
     def _refuse_exact_logistic(self, why: str) -> None:
-        if self.inference == "exact":
+        if self._route in ("exact", *SAMPLED):
             raise ValueError(
-                f"the log odds of inference='exact' are not linear in x: {why}. Use 'mean', 'map' or 'mle'"
+                f"the log odds of inference={self._route!r} are not linear in x: {why}. Use 'mean', 'map' or 'mle'"
             )

@@ -9,13 +9,27 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from bayesgen._random import generator
 from bayesgen.estimators import _input
 from bayesgen.estimators._options import LARGEST_ALPHA, check_choice
-from bayesgen.families.base import Family, Labels
-from bayesgen.fit import ROUTES, FeatureFit, Fit
+from bayesgen.families.base import Family, Labels, dense
+from bayesgen.fit import ROUTES, SAMPLED, FeatureFit, Fit
+from bayesgen.own_priors import split
 from bayesgen.statistics import Columns
 
 __all__ = ["Learned", "Shell"]
+
+ROUTE_OF = {"NUTSOptions": "nuts", "ImportanceOptions": "importance"}
+
+
+def new_seed(random_state: Any) -> int:
+    """A seed for a sampler; the same for the same whole number."""
+    return int(generator(random_state).integers(0, 2**63))
+
+
+def dense_rows(rows: Any) -> Any:
+    """The rows as a program can take them: no sparse matrix."""
+    return rows if rows is None else (rows[0], dense(rows[1]), *rows[2:])
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +49,7 @@ class Shell(BaseEstimator):
 
     _routes: ClassVar[tuple[str, ...]] = tuple(r for r in ROUTES if r != "unbiased")
 
-    inference: str
+    inference: Any
     class_alpha: Any
     class_prior: Any
     fit_prior: bool
@@ -69,12 +83,48 @@ class Shell(BaseEstimator):
         """Statistics of encoded rows."""
         return stated.stats(x, labels)
 
-    def _features(self, stated: Any, stats: Any) -> Any:
-        """The feature part of a fit."""
-        return FeatureFit(stated, stats, self.inference)
+    def _own_prior(self) -> Any:
+        """A prior without a closed form, or None; distributions in the fields of `_stated` count as well."""
+        return None
+
+    def _features(self, stated: Any, stats: Any, random_state: Any, rows: Any = None) -> Any:
+        """The feature part of a fit; `rows` (class prior, x, codes, weights) is for NUTS over rows."""
+        base, own = split(stated)
+        own = self._own_prior() or own
+        if own is not None:
+            own.check(base)
+        if self._route not in SAMPLED:
+            if own is not None:
+                raise ValueError(
+                    f"the prior has no closed form ({type(own).__name__}), and inference={self.inference!r} needs one: "
+                    "use inference='nuts' (or 'importance')"
+                )
+            return FeatureFit(base, stats, self._route)
+        from bayesgen.sampled import SampledFeatures
+
+        options = self._sampler()
+        by_rows = getattr(options, "likelihood", None) == "rows"
+        return SampledFeatures(
+            base, stats, self._route, own, options, new_seed(random_state), dense_rows(rows) if by_rows else None
+        )
+
+    @property
+    def _route(self) -> str:
+        """The route by name."""
+        return self.inference if isinstance(self.inference, str) else ROUTE_OF.get(type(self.inference).__name__, "")
+
+    def _sampler(self) -> Any:
+        """Options of a sampled route."""
+        if not isinstance(self.inference, str):
+            return self.inference
+        from bayesgen.importance import ImportanceOptions
+        from bayesgen.nuts import NUTSOptions
+
+        return NUTSOptions() if self.inference == "nuts" else ImportanceOptions()
 
     def _check_params(self) -> None:
-        check_choice("inference", self.inference, self._routes)
+        if isinstance(self.inference, str) or not self._route:
+            check_choice("inference", self.inference, (*self._routes, *SAMPLED))
         if not isinstance(self.fit_prior, (bool, np.bool_)):
             raise ValueError(f"fit_prior must be True or False; got {self.fit_prior!r}")
         alpha = np.asarray(self.class_alpha)

@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesgen.estimators import _input, _levels
 from bayesgen.estimators._base import GenerativeBase
-from bayesgen.estimators._options import check_choice, check_missing, concentration
+from bayesgen.estimators._options import check_choice, check_missing, concentration, own_prior
 from bayesgen.families import Categorical
 from bayesgen.statistics import Columns
 
@@ -158,10 +158,16 @@ class CategoricalNB(GenerativeBase):
                 out[:, j] = v[x[:, j]].astype(object)
         return out
 
+    def _own_prior(self) -> Any:
+        return own_prior(self.alpha)
+
     @property
     def alpha_(self) -> Any:
-        """The concentration in use: a number, or an array that broadcasts to (n_classes, n_features)."""
-        return self._fit_value.features.prior.alpha
+        """The concentration in use: a number, or an array that broadcasts to (n_classes, n_features).
+
+        Where it is random, its posterior mean.
+        """
+        return self._concentration("alpha")
 
     @property
     def categories_(self) -> list[np.ndarray]:

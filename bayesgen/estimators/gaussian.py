@@ -8,7 +8,7 @@ import numpy as np
 
 from bayesgen.estimators import _input
 from bayesgen.estimators._base import GenerativeBase
-from bayesgen.estimators._options import DROP_NAN, check_choice, check_missing
+from bayesgen.estimators._options import DROP_NAN, check_choice, check_missing, own_prior
 from bayesgen.estimators._prediction import warn_impossible
 from bayesgen.families import (
     Gaussian,
@@ -18,6 +18,7 @@ from bayesgen.families import (
 )
 from bayesgen.families.base import Labels
 from bayesgen.fit import ROUTES
+from bayesgen.own_priors import WithOwnPrior, is_distribution
 from bayesgen.priors import NormalInverseGamma, NormalInverseWishart
 from bayesgen.statistics import Columns
 
@@ -45,12 +46,20 @@ class _GaussianBase(GenerativeBase):
             return kind()
         if isinstance(self.prior, kind) or (isinstance(self.prior, str) and self.prior == "reference"):
             return self.prior
-        if type(self.prior).__module__.startswith("numpyro"):
+        if own_prior(self.prior) is not None:
+            return kind()
+        if is_distribution(self.prior):
             raise ValueError(
-                f"prior is a {type(self.prior).__name__} distribution: it is not conjugate, and needs "
-                "inference='nuts', which this version does not have yet"
+                f"prior is a {type(self.prior).__name__} distribution, of which it is not known what it is a prior of: "
+                f"put distributions into the fields of {kind.__name__}, or pass a function that declares NumPyro sites"
             )
-        raise ValueError(f"prior must be a {kind.__name__}, 'reference' or None; got {self.prior!r}")
+        raise ValueError(
+            f"prior must be a {kind.__name__}, 'reference', a function that declares NumPyro sites, or None; got "
+            f"{self.prior!r}"
+        )
+
+    def _own_prior(self) -> Any:
+        return own_prior(self.prior)
 
     def _stats(self, stated: Any, x: Any, labels: Labels, columns: Columns) -> Any:
         return stated.stats(x, labels, columns.names)
@@ -157,9 +166,11 @@ class GaussianNB(_GaussianBase):
         )
 
     @property
-    def prior_(self) -> NormalInverseGamma:
+    def prior_(self) -> Any:
         """The prior with every hyperparameter resolved."""
         p = self._fit_value.features.prior
+        if isinstance(p, WithOwnPrior):
+            return p.own
         return NormalInverseGamma(p.loc, p.mean_precision, p.shape, p.scale, p.loc_low)
 
     @property
@@ -277,21 +288,28 @@ class GaussianDiscriminantAnalysis(_GaussianBase):
         }
         for name, allowed in shapes.items():
             value = getattr(prior, name)
-            if value is not None and np.shape(value) not in allowed:
+            if value is not None and not is_distribution(value) and np.shape(value) not in allowed:
                 raise ValueError(
                     f"prior.{name} has shape {np.shape(value)}; "
                     f"with covariance={self.covariance!r} expected one of {allowed}"
                 )
-        if scale is None and prior.df is not None and not np.all(np.asarray(prior.df) > d + 1):
+        if (
+            scale is None
+            and prior.df is not None
+            and not is_distribution(prior.df)
+            and not np.all(np.asarray(prior.df) > d + 1)
+        ):
             raise ValueError(
                 f"prior.scale=None sets E[covariance], which needs df > n_features + 1 = {d + 1}; got df={prior.df!r}"
             )
         return kind(prior.mean, prior.mean_low, prior.mean_precision, prior.df, scale, n_classes, d)
 
     @property
-    def prior_(self) -> NormalInverseWishart:
+    def prior_(self) -> Any:
         """The prior with every hyperparameter resolved."""
         p = self._fit_value.features.prior
+        if isinstance(p, WithOwnPrior):
+            return p.own
         return NormalInverseWishart(p.loc, p.mean_precision, p.df, p.scale, p.loc_low)
 
     @property

@@ -10,7 +10,7 @@ import numpy as np
 from bayesgen import families
 from bayesgen.estimators import _input, _levels
 from bayesgen.estimators._base import GenerativeBase
-from bayesgen.estimators._options import DROP_NAN, check_missing
+from bayesgen.estimators._options import DROP_NAN, check_missing, own_prior
 from bayesgen.estimators._tokens import document_lengths
 from bayesgen.families import Family, Mixed
 from bayesgen.fit import ROUTES, Fit
@@ -46,6 +46,9 @@ class GenerativeClassifier(GenerativeBase):
         A name ("bernoulli", "multinomial", "categorical", "poisson", "gaussian", "gaussian_shared_variance",
         "multivariate_gaussian", "multivariate_gaussian_per_class"), or a value of `bayesgen.families` (or of a class
         with the same protocol), which carries its prior.
+    prior : callable, optional
+        A prior of your own, a function that declares NumPyro sites (needs ``inference="nuts"``). None: the conjugate
+        prior that the family holds, whose hyperparameters may be NumPyro distributions.
     missing : {"marginalize", "error"}, default="marginalize"
         NaN cells are integrated out where the family can, or refused.
     inference : {"exact", "mean", "map", "mle", "unbiased"}, default="exact"
@@ -72,6 +75,7 @@ class GenerativeClassifier(GenerativeBase):
         self,
         *,
         family: Any = "gaussian",
+        prior: Any = None,
         missing: str = "marginalize",
         inference: str = "exact",
         class_alpha: Any = 1.0,
@@ -80,6 +84,7 @@ class GenerativeClassifier(GenerativeBase):
         random_state: Any = None,
     ) -> None:
         self.family = family
+        self.prior = prior
         self.missing = missing
         self.inference = inference
         self.class_alpha = class_alpha
@@ -137,6 +142,15 @@ class GenerativeClassifier(GenerativeBase):
             lambda v: np.array(v) if isinstance(v, np.ndarray) else v, base
         )  # not the caller's
         return own.replace(**shapes)
+
+    def _own_prior(self) -> Any:
+        own = own_prior(self.prior)
+        if self.prior is not None and own is None:
+            raise ValueError(
+                f"prior must be a function that declares NumPyro sites, or None (a conjugate prior is part of the "
+                f"family); got {self.prior!r}"
+            )
+        return own
 
     def _adapt(self, stats: Any, old: Columns, new: Columns) -> Any:
         return stats if new.levels is None else _levels.adapt(stats, old, new)

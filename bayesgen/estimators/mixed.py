@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils.metaestimators import _BaseComposition
 
+from bayesgen._random import generator
 from bayesgen.estimators import _input, _levels
 from bayesgen.estimators._base import GenerativeBase
 from bayesgen.estimators._shell import Learned
@@ -20,7 +21,7 @@ from bayesgen.estimators.gaussian import GaussianNB
 from bayesgen.estimators.words import BernoulliNB, MultinomialNB
 from bayesgen.families import Labels, Mixed
 from bayesgen.families.base import column_name
-from bayesgen.fit import Fit, MixedFit
+from bayesgen.fit import SAMPLED, Fit, MixedFit
 from bayesgen.statistics import Columns
 
 __all__ = ["MixedNB"]
@@ -295,8 +296,15 @@ class MixedNB(GenerativeBase, _BaseComposition):
         parts = zip(self._each(columns), stated.blocks, x, strict=True)
         return tuple(t._stats(s, part, labels, block) for (t, _, block), s, part in parts)
 
-    def _features(self, stated: Any, stats: Any) -> MixedFit:
-        return MixedFit(stated, stats, tuple(t.inference for t in self._templates(stated.names)))
+    def _features(self, stated: Any, stats: Any, random_state: Any, rows: Any = None) -> MixedFit:
+        rng = None
+        parts = []
+        for i, (t, s, own) in enumerate(zip(self._templates(stated.names), stated.blocks, stats, strict=True)):
+            if t.random_state is None and t._route in SAMPLED and rng is None:
+                rng = generator(random_state)
+            state = rng if t.random_state is None else t.random_state
+            parts.append(t._features(s, own, state, None if rows is None else (rows[0], rows[1][i], *rows[2:])))
+        return MixedFit(stated.replace(blocks=tuple(p.stated for p in parts)), tuple(parts))
 
     def _join_columns(self, a: Columns, b: Columns) -> Columns:
         joined = super()._join_columns(a, b)

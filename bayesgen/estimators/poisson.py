@@ -8,8 +8,9 @@ import numpy as np
 
 from bayesgen.estimators import _input
 from bayesgen.estimators._base import GenerativeBase
-from bayesgen.estimators._options import DROP_NAN, check_missing
+from bayesgen.estimators._options import DROP_NAN, check_missing, own_prior
 from bayesgen.families import Poisson
+from bayesgen.own_priors import WithOwnPrior, is_distribution
 from bayesgen.priors import Gamma
 from bayesgen.statistics import Columns
 
@@ -71,21 +72,28 @@ class PoissonNB(GenerativeBase):
 
     def _stated(self, columns: Columns, n_classes: int) -> Poisson:
         prior: Any = Gamma() if self.prior is None else self.prior
-        if type(prior).__module__.startswith("numpyro"):
+        if own_prior(prior) is not None:
+            prior = Gamma()
+        if is_distribution(prior):
             if type(prior).__name__ != "Gamma":
                 raise ValueError(
-                    f"prior is a {type(prior).__name__} distribution, which is not conjugate to Poisson counts: it "
-                    "needs inference='nuts', which this version does not have yet; a Gamma has a closed form"
+                    f"prior is a {type(prior).__name__} distribution, which is not conjugate to Poisson counts: pass a "
+                    "function that declares it as the site 'rate', with inference='nuts'; a Gamma has a closed form"
                 )
             prior = Gamma(np.asarray(prior.concentration, float), np.asarray(prior.rate, float))
         if not isinstance(prior, Gamma):
             raise ValueError(f"prior must be a Gamma; got {prior!r}")
         return Poisson(prior.shape, prior.rate, n_classes, columns.n_features)
 
+    def _own_prior(self) -> Any:
+        return own_prior(self.prior)
+
     @property
-    def prior_(self) -> Gamma:
-        """The Gamma prior in use."""
+    def prior_(self) -> Any:
+        """The prior in use."""
         prior = self._fit_value.features.prior
+        if isinstance(prior, WithOwnPrior):
+            return prior.own
         return Gamma(prior.shape, prior.rate)
 
     @property

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from bayesgen.estimators import _input
 from bayesgen.estimators._base import GenerativeBase
-from bayesgen.estimators._options import DROP_NAN, check_choice, check_count, check_missing, concentration
+from bayesgen.estimators._options import DROP_NAN, check_choice, check_count, check_missing, concentration, own_prior
 from bayesgen.estimators._tokens import document_lengths, read_tokens
 from bayesgen.families import Bernoulli, Multinomial
 from bayesgen.fit import Fit
@@ -54,10 +54,16 @@ class _Words(GenerativeBase):
         holder.n_features_in_ = size
         return counts, holder
 
+    def _own_prior(self) -> Any:
+        return own_prior(self.alpha)
+
     @property
     def alpha_(self) -> Any:
-        """The concentration in use: a number, or an array that broadcasts to (n_classes, n_features)."""
-        return self._fit_value.features.prior.alpha
+        """The concentration in use: a number, or an array that broadcasts to (n_classes, n_features).
+
+        Where it is random, its posterior mean.
+        """
+        return self._concentration("alpha")
 
     def _decode(self, x: np.ndarray, columns: Columns) -> Any:
         if self.input == "counts":
@@ -180,8 +186,9 @@ class BernoulliNB(_Words):
     @property
     def alpha_(self) -> Any:
         """The concentration in use; a pair (a, b) if the two differ."""
-        prior = self._fit_value.features.prior
-        return (prior.a, prior.b) if isinstance(self.alpha, tuple) else prior.a
+        if isinstance(self.alpha, tuple):
+            return self._concentration("a"), self._concentration("b")
+        return self._concentration("a", "alpha")
 
     @property
     def feature_count_(self) -> np.ndarray:

@@ -227,6 +227,37 @@ class Family:
         """Whether the matrices of the distribution can be factored in floating point."""
         return True
 
+    # ---- sampling
+
+    def variables(self, params: Any) -> dict[str, Array]:
+        """The parameters on their natural scales, by the names of the program's sites; leading axes are kept."""
+        return dict(params._asdict())
+
+    def from_variables(self, values: dict[str, Array]) -> Any:
+        """The parameters from values of `variables`."""
+        return type(self.mean())(**values)
+
+    def dims(self) -> dict[str, tuple[str, ...]]:
+        """Names of the axes of each of the `variables`, after those of draws."""
+        return dict.fromkeys(self.variables(self.mean()), ("class", "feature"))
+
+    def factored(self, params: Any) -> Any:
+        """The parameters (with a leading axis of draws) with what a density of them would have to factor."""
+        return params
+
+    def compress(self, stats: Any, given: Family) -> Any:
+        """What `log_evidence` of a family like `given` needs of the statistics: they, or something smaller."""
+        return stats
+
+    def chart(self) -> Any:
+        """Coordinates in which this posterior is nearly standard normal, for NUTS; None: there are none.
+
+        A chart is a pytree of arrays with ``shapes``, the shape of each block of coordinates by name, and
+        ``params(u)``, the parameters at coordinates u and the log determinant of their Jacobian, up to a
+        constant.
+        """
+        return None
+
     # The rest of the protocol. Each family documents what differs.
 
     def stats(self, x: Any, r: Any) -> Any:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import digamma, polygamma
 
 from bayesgen._math import Array, log_rising, namespace, safe_divide, safe_log
 from bayesgen._random import generator, log_gamma_draws
@@ -61,6 +62,25 @@ class BernoulliParams(NamedTuple):
     """ln p, (K, V)"""
     log_absent: Array
     """ln(1 - p), (K, V)"""
+
+
+class LogitChart(NamedTuple):
+    """Standardised log odds of presence."""
+
+    loc: Array
+    spread: Array
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """See `Family.chart`."""
+        return {"log_odds": self.loc.shape}
+
+    def params(self, u: dict[str, Array]) -> tuple[BernoulliParams, Array]:
+        """See `Family.chart`: dp = p (1 - p) d(log odds)."""
+        xp = namespace(u["log_odds"])
+        log_odds = self.loc + self.spread * u["log_odds"]
+        present, absent = -xp.logaddexp(0.0, -log_odds), -xp.logaddexp(0.0, log_odds)
+        return BernoulliParams(present, absent), (present + absent).sum()
 
 
 @family
@@ -218,6 +238,8 @@ class Bernoulli(Family):
 
     def log_evidence(self, stats: BernoulliStats) -> Array:
         """A Polya urn for each class and column."""
+        if isinstance(stats, dirichlet.UniqueCounts):
+            return stats.log_evidence(self.a)
         a, b = self.concentrations()
         ones, zeros = stats.present, stats.absent
         return (log_rising(a, ones) + log_rising(b, zeros) - log_rising(a + b, ones + zeros)).sum()
@@ -255,6 +277,35 @@ class Bernoulli(Family):
     def logistic(self, params: BernoulliParams) -> tuple[Array, Array]:
         """See `Family.logistic`: log odds of presence, and every column absent."""
         return params.log_present - params.log_absent, row_sums(params.log_absent)
+
+    # ---- sampling
+
+    def variables(self, params: BernoulliParams) -> dict[str, Array]:
+        """See `Family.variables`: ``feature_prob``."""
+        return {"feature_prob": namespace(*params).exp(params.log_present)}
+
+    def from_variables(self, values: dict[str, Array]) -> BernoulliParams:
+        """See `Family.from_variables`."""
+        p = values["feature_prob"]
+        return BernoulliParams(safe_log(p), safe_log(1.0 - p))
+
+    def dims(self) -> dict[str, tuple[str, ...]]:
+        """See `Family.dims`."""
+        return {"feature_prob": ("class", "feature")}
+
+    def compress(self, stats: Any, given: Any) -> Any:
+        """See `Family.compress`; a and b must be the same number."""
+        shared = dirichlet.shared_by_cells(given.a, self.n_classes)
+        if shared is None or given.a is not given.b:
+            return stats
+        cells = np.stack([stats.present, stats.absent], axis=-1)
+        return dirichlet.unique_counts(list(np.moveaxis(cells, 1, 0)), shared == "class")
+
+    def chart(self) -> LogitChart:
+        """See `Family.chart`: the log odds have mean psi(a) - psi(b), variance psi_1(a) + psi_1(b)."""
+        a, b = self.concentrations()
+        spread = np.sqrt(polygamma(1, a) + polygamma(1, b))
+        return LogitChart(digamma(a) - digamma(b), spread)
 
     def stats_shapes(self) -> Any:
         """See `Family.stats_shapes`."""

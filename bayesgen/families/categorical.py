@@ -61,6 +61,35 @@ class CategoricalParams(NamedTuple):
     """Log probability of a level that the model does not know, (K, d); -inf without smoothing."""
 
 
+class LevelsChart(NamedTuple):
+    """Standardised logs of unnormalised cells, column by column; see `multinomial.LogGammaChart`."""
+
+    loc: Array
+    spread: Array
+    column: Array
+    """Indicator of the column of each cell, (S, d)"""
+    total: Array
+    """A, (K, d)"""
+    log_unknown: Array
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """See `Family.chart`."""
+        return {"log_cell": self.loc.shape}
+
+    def params(self, u: dict[str, Array]) -> tuple[CategoricalParams, Array]:
+        """See `Family.chart`."""
+        xp = namespace(u["log_cell"])
+        log_cell = self.loc + self.spread * u["log_cell"]
+        top = xp.where(self.column.T > 0, log_cell[:, None, :], -xp.inf).max(-1)
+        log_total = top + xp.log(xp.exp(log_cell - top @ self.column.T) @ self.column)
+        density = (self.total - self.column.sum(0)) * log_total - xp.exp(log_total)
+        return (
+            CategoricalParams(log_cell - log_total @ self.column.T, self.log_unknown),
+            log_cell.sum() + density.sum(),
+        )
+
+
 @family
 class Categorical(Family):
     """Categorical columns with Dirichlet(alpha) level probabilities; see the module docstring.
@@ -245,6 +274,8 @@ class Categorical(Family):
 
     def log_evidence(self, stats: CategoricalStats) -> Array:
         """A Polya urn for each class and column."""
+        if isinstance(stats, dirichlet.UniqueCounts):
+            return stats.log_evidence(self.alpha)
         pairs = zip(self._columns(self.concentration()), self._columns(stats.level_count), strict=True)
         return sum(dirichlet.log_evidence(alpha, count).sum() for alpha, count in pairs)
 
@@ -270,6 +301,40 @@ class Categorical(Family):
     def logistic(self, params: CategoricalParams) -> tuple[Array, Array]:
         """See `Family.logistic`: log level probabilities, on one-hot columns."""
         return params.log_prob, np.zeros(self.n_classes)
+
+    # ---- sampling
+
+    def variables(self, params: CategoricalParams) -> dict[str, Array]:
+        """See `Family.variables`: ``feature_prob_{j}`` for each column."""
+        prob = namespace(*params).exp(params.log_prob)
+        return {f"feature_prob_{j}": p for j, p in enumerate(self._columns(prob)) if p.shape[-1]}
+
+    def from_variables(self, values: dict[str, Array]) -> CategoricalParams:
+        """See `Family.from_variables`; an unknown level has its mean probability."""
+        parts = [values[f"feature_prob_{j}"] for j in np.flatnonzero(self.n_levels)]
+        xp = namespace(*parts)
+        unknown = self._log_unknown()
+        log_prob = safe_log(xp.concatenate(parts, axis=-1))
+        return CategoricalParams(log_prob, xp.broadcast_to(unknown, (*log_prob.shape[:-2], *unknown.shape)))
+
+    def dims(self) -> dict[str, tuple[str, ...]]:
+        """See `Family.dims`."""
+        return {f"feature_prob_{j}": ("class", f"category_{j}") for j in np.flatnonzero(self.n_levels)}
+
+    def compress(self, stats: Any, given: Any) -> Any:
+        """See `Family.compress`."""
+        shared = dirichlet.shared_by_cells(given.alpha, self.n_classes)
+        if shared is None:
+            return stats
+        return dirichlet.unique_counts(self._columns(stats.level_count), shared == "class")
+
+    def chart(self) -> LevelsChart | None:
+        """See `Family.chart`."""
+        if not all(self.n_levels):
+            return None
+        alpha = self.concentration()
+        column = (self.column_of[:, None] == np.arange(self.n_features)).astype(float)
+        return LevelsChart(*dirichlet.log_gamma_moments(alpha), column, self.by_column(alpha), self._log_unknown())
 
     def stats_shapes(self) -> Any:
         """See `Family.stats_shapes`."""

@@ -7,9 +7,10 @@ One row of cells per independent Dirichlet: arrays are (..., V) with the cells o
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import digamma, polygamma
 
 from bayesgen._math import Array, log_rising, namespace, safe_divide, safe_log, special
 
@@ -74,3 +75,71 @@ def broadcast(alpha: Any, shape: tuple[int, ...], what: str) -> Array:
             f"{what} has shape {alpha.shape}; expected a number, an array of shape {shape[-1:]} (one for each "
             f"column) or {shape} (one for each class and column)"
         ) from None
+
+
+def log_gamma_moments(alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of ln g for g ~ Gamma(alpha, 1), the unnormalised Dirichlet cells."""
+    return digamma(alpha), np.sqrt(polygamma(1, alpha))
+
+
+class UniqueCounts(NamedTuple):
+    """Counts as their distinct values, for the evidence of a concentration that all cells of a class share.
+
+    Most cells of a table of words hold one of a few small counts: a million cells are some thousand values.
+    """
+
+    count: Array
+    """Distinct non-zero counts, padded with zeros, (U,)"""
+    count_class: Array
+    count_times: Array
+    """How many cells hold it, (U,)"""
+    total: Array
+    """Distinct (number of cells, sum) of the groups, (T,)"""
+    cells: Array
+    total_class: Array
+    total_times: Array
+    constant: Array
+    """What the evidence adds that no concentration changes, ()"""
+
+    def log_evidence(self, alpha: Array) -> Array:
+        """Sum of the Polya urns of all groups; alpha is (), or anything of K entries."""
+        xp = namespace(alpha, self.count)
+        alpha = xp.ravel(xp.asarray(alpha, dtype=float))
+        index, total_index = (self.count_class, self.total_class) if alpha.shape[0] > 1 else (0, 0)
+        urns = self.count_times * log_rising(alpha[index], self.count)
+        norms = self.total_times * log_rising(self.cells * alpha[total_index], self.total)
+        return urns.sum() - norms.sum() + self.constant
+
+
+def unique_counts(groups: list[np.ndarray], per_class: bool, constant: Any = 0.0) -> UniqueCounts:
+    """Compress groups of counts, arrays (K, V_g) that each hold one Dirichlet for every class."""
+    counts, totals = [], []
+    for count in groups:
+        k = np.arange(len(count)) * per_class
+        nonzero = count > 0
+        counts.append(np.stack([np.broadcast_to(k[:, None], count.shape)[nonzero], count[nonzero]]))
+        totals.append(np.stack([k, np.full(len(count), count.shape[1]), count.sum(axis=1)]))
+    (kind, count), times = np.unique(np.concatenate(counts, axis=1), axis=1, return_counts=True)
+    (total_kind, cells, total), total_times = np.unique(np.concatenate(totals, axis=1), axis=1, return_counts=True)
+    # A power of two, so that a compiled program serves other data.
+    pad = (1 << max(4, int(np.ceil(np.log2(max(1, len(count))))))) - len(count)
+    padded = (np.pad(v.astype(float), (0, pad)) for v in (count, times))
+    count, times = padded
+    return UniqueCounts(
+        count,
+        np.pad(kind.astype(np.int64), (0, pad)),
+        times,
+        total,
+        cells,
+        total_kind.astype(np.int64),
+        total_times.astype(float),
+        np.asarray(constant, dtype=float),
+    )
+
+
+def shared_by_cells(alpha: Any, n_classes: int) -> str | None:
+    """Whether a concentration is one number ("all"), one for each class ("class"), or neither (None)."""
+    shape = tuple(getattr(alpha, "shape", np.shape(alpha)))
+    if int(np.prod(shape, dtype=int)) == 1:
+        return "all"
+    return "class" if shape == (n_classes, 1) else None

@@ -83,6 +83,32 @@ class GaussianParams(NamedTuple):
     """(K, d); equal rows with a shared variance"""
 
 
+class NormalChart(NamedTuple):
+    r"""Standardised :math:`\ln\sigma^2`, and :math:`\sqrt{\kappa/\sigma^2}\,(\mu - m)`."""
+
+    loc: Array
+    low: Array
+    kappa: Array
+    """(K, d)"""
+    log_variance: Array
+    spread: Array
+    """(K, d), or (d,) with a shared variance"""
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """See `Family.chart`."""
+        return {"log_variance": self.spread.shape, "mean": self.loc.shape}
+
+    def params(self, u: dict[str, Array]) -> tuple[GaussianParams, Array]:
+        """See `Family.chart`."""
+        xp = namespace(u["mean"])
+        log_variance = self.log_variance + self.spread * u["log_variance"]
+        cells = xp.broadcast_to(log_variance, self.loc.shape)
+        step = xp.exp(0.5 * cells) / xp.sqrt(self.kappa) * u["mean"]
+        mean, low = two_sum(self.loc, self.low + step)
+        return GaussianParams(mean, low, xp.exp(cells)), log_variance.sum() + 0.5 * cells.sum()
+
+
 def _near_log_prob(
     x: Any, centre: np.ndarray, low: np.ndarray, shift: np.ndarray, variance: np.ndarray, norm: np.ndarray
 ) -> np.ndarray:
@@ -312,6 +338,31 @@ class Diagonal(Family):
         noise = rng.standard_normal((len(variance), *self.cells)) * np.sqrt(variance / kappa)
         mean, rest = two_sum(loc, low + noise)
         return GaussianParams(mean, rest, np.broadcast_to(variance, mean.shape))
+
+    # ---- sampling
+
+    def variables(self, params: GaussianParams) -> dict[str, Array]:
+        """See `Family.variables`: ``mean`` and ``variance``."""
+        variance = params.variance[..., 0, :] if len(self.dims()["variance"]) == 1 else params.variance
+        return {"mean": params.mean + params.mean_low, "variance": variance}
+
+    def from_variables(self, values: dict[str, Array]) -> GaussianParams:
+        """See `Family.from_variables`."""
+        mean, variance = values["mean"], values["variance"]
+        xp = namespace(mean, variance)
+        if len(self.dims()["variance"]) == 1:
+            variance = variance[..., None, :]
+        return GaussianParams(mean, xp.zeros_like(mean), xp.broadcast_to(variance, mean.shape))
+
+    def dims(self) -> dict[str, tuple[str, ...]]:
+        """See `Family.dims`."""
+        return {"mean": ("class", "feature"), "variance": ("class", "feature")}
+
+    def chart(self) -> NormalChart:
+        """See `Family.chart`."""
+        a, b = self.inverse_gamma()
+        loc, spread = dirichlet.log_gamma_moments(a)
+        return NormalChart(*self.hyper(), np.log(b) - loc, spread)
 
     def stats_shapes(self) -> Any:
         """See `Family.stats_shapes`."""

@@ -26,7 +26,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from bayesgen import _kernels
-from bayesgen._math import Array, log_factorial, log_rising, namespace, special
+from bayesgen._math import Array, log_factorial, log_rising, namespace, safe_log, special
 from bayesgen._random import generator, log_gamma_draws
 from bayesgen.families import dirichlet
 from bayesgen.families.base import (
@@ -65,6 +65,31 @@ class MultinomialParams(NamedTuple):
 
     log_prob: Array
     """ln theta, (K, V)"""
+
+
+class LogGammaChart(NamedTuple):
+    r"""Standardised logs of unnormalised cells :math:`g_j`, with :math:`\theta = g / T` and :math:`T = \sum_j g_j`.
+
+    A Dirichlet cell is a gamma variable over the total, and the total is independent of it: giving T its
+    :math:`\mathrm{Gamma}(A, 1)` density leaves the density of theta alone, and every coordinate free.
+    """
+
+    loc: Array
+    spread: Array
+    total: Array
+    """A, (K,)"""
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """See `Family.chart`."""
+        return {"log_cell": self.loc.shape}
+
+    def params(self, u: dict[str, Array]) -> tuple[MultinomialParams, Array]:
+        r"""See `Family.chart`: :math:`dg = T^{V-1}\, d\theta\, dT`."""
+        log_cell = self.loc + self.spread * u["log_cell"]
+        log_total = special(namespace(log_cell)).logsumexp(log_cell, axis=-1)
+        density = (self.total - log_cell.shape[-1]) * log_total - namespace(log_total).exp(log_total)
+        return MultinomialParams(log_cell - log_total[..., None]), log_cell.sum() + density.sum()
 
 
 def _log_coefficient(x: Any) -> Array:
@@ -214,6 +239,8 @@ class Multinomial(Family):
 
     def log_evidence(self, stats: MultinomialStats) -> Array:
         """A Polya urn for each class, over all its tokens."""
+        if isinstance(stats, dirichlet.UniqueCounts):
+            return stats.log_evidence(self.alpha)
         return dirichlet.log_evidence(self.concentration(), stats.word_count).sum() + stats.log_coefficient
 
     def log_loo(self, x: Any, y: Any, stats: MultinomialStats) -> np.ndarray:
@@ -241,6 +268,32 @@ class Multinomial(Family):
     def logistic(self, params: MultinomialParams) -> tuple[Array, Array]:
         """See `Family.logistic`: log word probabilities, on counts."""
         return params.log_prob, np.zeros(self.n_classes)
+
+    # ---- sampling
+
+    def variables(self, params: MultinomialParams) -> dict[str, Array]:
+        """See `Family.variables`: ``feature_prob``."""
+        return {"feature_prob": namespace(*params).exp(params.log_prob)}
+
+    def from_variables(self, values: dict[str, Array]) -> MultinomialParams:
+        """See `Family.from_variables`."""
+        return MultinomialParams(safe_log(values["feature_prob"]))
+
+    def dims(self) -> dict[str, tuple[str, ...]]:
+        """See `Family.dims`."""
+        return {"feature_prob": ("class", "feature")}
+
+    def compress(self, stats: Any, given: Any) -> Any:
+        """See `Family.compress`."""
+        shared = dirichlet.shared_by_cells(given.alpha, self.n_classes)
+        if shared is None:
+            return stats
+        return dirichlet.unique_counts([stats.word_count], shared == "class", stats.log_coefficient)
+
+    def chart(self) -> LogGammaChart:
+        """See `Family.chart`."""
+        alpha = self.concentration()
+        return LogGammaChart(*dirichlet.log_gamma_moments(alpha), alpha.sum(-1))
 
     def stats_shapes(self) -> Any:
         """See `Family.stats_shapes`."""

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesgen import _kernels
-from bayesgen._linalg import dependent_columns, inverse_factor, log_det_growth
+from bayesgen._linalg import dependent_columns, inverse_factor, inverse_lower, log_det_growth
 from bayesgen._math import Array, log_multigamma_ratio, log_rising, namespace, safe_divide, special, two_sum
 from bayesgen._random import generator
 from bayesgen.families import dirichlet
@@ -51,6 +51,7 @@ from bayesgen.families.moments import (
 )
 
 __all__ = [
+    "FactoredParams",
     "Multivariate",
     "MultivariateGaussian",
     "MultivariateGaussianParams",
@@ -82,6 +83,93 @@ class MultivariateGaussianParams(NamedTuple):
     """Rounding error of the mean, (K, d)"""
     covariance: Array
     """(d, d), or (K, d, d)"""
+
+
+class FactoredParams(NamedTuple):
+    """Parameters with the inverse factor of the covariance: what a density needs, without factoring again."""
+
+    mean: Array
+    mean_low: Array
+    covariance: Array
+    inverse: Array
+    """W with W covariance W' = I, lower"""
+    logdet: Array
+
+
+def factor_of(params: Any) -> tuple[Array, Array]:
+    """Inverse factor and log determinant of the covariance."""
+    return (params.inverse, params.logdet) if hasattr(params, "inverse") else inverse_factor(params.covariance)
+
+
+class CovarianceChart(NamedTuple):
+    r"""The factor of the precision relative to the posterior's, and the means standardised by it.
+
+    With :math:`A\hat\Sigma A^\top = I` at the centre :math:`\hat\Sigma = \Psi/\nu` and C lower triangular,
+    :math:`\Sigma^{-1} = (CA)^\top CA` and :math:`\mu_k = m_k + (CA)^{-1} z_k/\sqrt{\kappa_k}`. Under the conjugate
+    posterior z is standard normal and :math:`C^\top C \sim \mathrm{Wishart}(\nu, I/\nu)`; coordinates are the logs
+    of the diagonal of C and its other entries, over their standard deviations.
+    """
+
+    loc: Array
+    low: Array
+    kappa: Array
+    whiten: Array
+    """A, (d, d) or (K, d, d)"""
+    colour: Array
+    """Inverse of A"""
+    log_spread: Array
+    spread: Array
+    """Standard deviations of ln C_ii and C_ij, () or (K,)"""
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """See `Family.chart`."""
+        d = self.loc.shape[-1]
+        kinds = self.whiten.shape[:-2]
+        return {"mean": self.loc.shape, "diagonal": (*kinds, d), "below": (*kinds, d * (d - 1) // 2)}
+
+    def params(self, u: dict[str, Array]) -> tuple[FactoredParams, Array]:
+        r"""See `Family.chart`.
+
+        :math:`d\Sigma = |\Sigma|^{d+1} dP` for the precision P, and :math:`d(C^\top C) = 2^d \prod_j C_{jj}^{j} dC`
+        with j = 1..d.
+        """
+        xp = namespace(u["mean"])
+        d = self.loc.shape[-1]
+        log_diagonal = self.log_spread[..., None] * u["diagonal"]
+        rows, columns = np.tril_indices(d, -1)
+        place = np.zeros((len(rows), d, d))
+        place[np.arange(len(rows)), rows, columns] = 1.0
+        strict = xp.tensordot(self.spread[..., None] * u["below"], place, axes=1)
+        inverse = _near_identity_inverse(log_diagonal, strict)
+        factor = (strict + xp.exp(log_diagonal)[..., None] * np.eye(d)) @ self.whiten
+        root = self.colour @ inverse
+        step = (u["mean"] / xp.sqrt(self.kappa)[:, None])[:, None, :] @ xp.swapaxes(root, -1, -2)
+        mean, low = two_sum(self.loc, self.low + step[:, 0])
+        log_factor = log_diagonal.sum(-1)
+        logdet = -2.0 * (log_factor + xp.log(xp.diagonal(self.whiten, axis1=-2, axis2=-1)).sum(-1))
+        powers = np.arange(d) + 2.0 - 2.0 * (d + 1)
+        jacobian = (powers * log_diagonal).sum() - xp.broadcast_to(log_factor, self.loc.shape[:1]).sum()
+        covariance = root @ xp.swapaxes(root, -1, -2)
+        return FactoredParams(mean, low, covariance, factor, logdet), jacobian
+
+
+def _near_identity_inverse(log_diagonal: Array, strict: Array) -> Array:
+    r"""Inverse of D + N, N strictly lower: :math:`(I - M)^{-1} D^{-1}` with :math:`M = -D^{-1}N` nilpotent.
+
+    :math:`(I - M)^{-1} = (I + M)(I + M^2)(I + M^4)\cdots`, a few products in place of a loop over rows.
+    """
+    xp = namespace(strict)
+    d = strict.shape[-1]
+    scale = xp.exp(-log_diagonal)
+    power = -scale[..., :, None] * strict
+    out = np.eye(d) + power
+    reach = 2
+    while reach < d:
+        power = power @ power
+        out = out + out @ power
+        reach *= 2
+    return out * scale[..., None, :]
 
 
 def _outer(v: Array) -> Array:
@@ -294,7 +382,7 @@ class Multivariate(Family):
     def log_likelihood(self, params: MultivariateGaussianParams, stats: MultivariateGaussianStats) -> Array:
         """See `Family.log_likelihood`."""
         xp = namespace(*params)
-        inverse, logdet = inverse_factor(params.covariance)
+        inverse, logdet = factor_of(params)
         delta = difference(stats.mean, stats.mean_low, params.mean, params.mean_low)
         delta = xp.where(stats.weight[:, None] > 0, delta, 0.0)
         about = stats.scatter + self._pool_classes(stats.weight[:, None, None] * _outer(delta))
@@ -368,6 +456,34 @@ class Multivariate(Family):
         step = (noise @ (root[:, None] if root.ndim == 3 else root))[:, :, 0]
         mean, rest = two_sum(loc, low + step)
         return MultivariateGaussianParams(mean, rest, np.swapaxes(root, -1, -2) @ root)
+
+    # ---- sampling
+
+    def variables(self, params: Any) -> dict[str, Array]:
+        """See `Family.variables`: ``mean`` and ``covariance``."""
+        return {"mean": params.mean + params.mean_low, "covariance": params.covariance}
+
+    def from_variables(self, values: dict[str, Array]) -> MultivariateGaussianParams:
+        """See `Family.from_variables`."""
+        mean = values["mean"]
+        return MultivariateGaussianParams(mean, namespace(mean).zeros_like(mean), values["covariance"])
+
+    def dims(self) -> dict[str, tuple[str, ...]]:
+        """See `Family.dims`."""
+        kinds = ("class",) if len(self._scatter_shape()) == 3 else ()
+        return {"mean": ("class", "feature"), "covariance": (*kinds, "feature", "feature_bis")}
+
+    def factored(self, params: MultivariateGaussianParams) -> FactoredParams:
+        """See `Family.factored`."""
+        inverse, logdet = inverse_factor(params.covariance)
+        return FactoredParams(*params, inverse, logdet)
+
+    def chart(self) -> CovarianceChart:
+        """See `Family.chart`."""
+        df, scale = self.inverse_wishart()
+        whiten, _ = inverse_factor(scale / df[..., None, None])
+        df = np.asarray(df, dtype=float)
+        return CovarianceChart(*self.hyper(), whiten, inverse_lower(whiten), 1.0 / np.sqrt(2.0 * df), 1.0 / np.sqrt(df))
 
     def stats_shapes(self) -> Any:
         """See `Family.stats_shapes`."""
@@ -557,7 +673,7 @@ class MultivariateGaussian(Multivariate):
 
     def log_density(self, params: MultivariateGaussianParams) -> Array:
         """See `Family.log_density`."""
-        inverse, logdet = inverse_factor(params.covariance)
+        inverse, logdet = factor_of(params)
         prior = self._log_inverse_wishart(*self.inverse_wishart(), inverse, logdet)
         return prior + self._log_mean_density(params, inverse, logdet)
 

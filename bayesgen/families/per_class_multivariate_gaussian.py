@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bayesgen import _kernels
-from bayesgen._linalg import inverse_factor, log_det_growth
+from bayesgen._linalg import log_det_growth
 from bayesgen._math import Array, log_multigamma_ratio, namespace, safe_divide
 from bayesgen.families.base import family, static
 from bayesgen.families.gaussian import LOST_DIGITS
@@ -16,6 +16,7 @@ from bayesgen.families.multivariate_gaussian import (
     Multivariate,
     MultivariateGaussianParams,
     MultivariateGaussianStats,
+    factor_of,
     t_formula,
 )
 
@@ -99,7 +100,7 @@ class PerClassMultivariateGaussian(Multivariate):
 
     def log_density(self, params: MultivariateGaussianParams) -> Array:
         """See `Family.log_density`."""
-        inverse, logdet = inverse_factor(params.covariance)
+        inverse, logdet = factor_of(params)
         prior = self._log_inverse_wishart(*self.inverse_wishart(), inverse, logdet)
         return prior + self._log_mean_density(params, inverse, logdet)
 

@@ -104,6 +104,23 @@ class PoissonParams(NamedTuple):
     """(K, d), in counts per row"""
 
 
+class LogRateChart(NamedTuple):
+    """Standardised log rates."""
+
+    loc: Array
+    spread: Array
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """See `Family.chart`."""
+        return {"log_rate": self.loc.shape}
+
+    def params(self, u: dict[str, Array]) -> tuple[PoissonParams, Array]:
+        """See `Family.chart`: d rate = rate d(log rate)."""
+        log_rate = self.loc + self.spread * u["log_rate"]
+        return PoissonParams(namespace(log_rate).exp(log_rate)), log_rate.sum()
+
+
 @family
 class Poisson(Family):
     """Poisson columns with Gamma(shape, rate) rates; see the module docstring.
@@ -289,6 +306,26 @@ class Poisson(Family):
     def logistic(self, params: PoissonParams) -> tuple[Array, Array]:
         """See `Family.logistic`: log rates."""
         return safe_log(params.rate), -row_sums(params.rate)
+
+    # ---- sampling
+
+    def variables(self, params: PoissonParams) -> dict[str, Array]:
+        """See `Family.variables`: ``rate``."""
+        return {"rate": params.rate}
+
+    def from_variables(self, values: dict[str, Array]) -> PoissonParams:
+        """See `Family.from_variables`."""
+        return PoissonParams(values["rate"])
+
+    def dims(self) -> dict[str, tuple[str, ...]]:
+        """See `Family.dims`."""
+        return {"rate": ("class", "feature")}
+
+    def chart(self) -> LogRateChart:
+        """See `Family.chart`."""
+        a, b = self.hyper()
+        loc, spread = dirichlet.log_gamma_moments(a)
+        return LogRateChart(loc - np.log(b), spread)
 
     def stats_shapes(self) -> Any:
         """See `Family.stats_shapes`."""

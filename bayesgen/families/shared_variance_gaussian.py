@@ -42,6 +42,10 @@ class SharedVarianceGaussian(Diagonal):
         size = (self.n_features,)
         return dirichlet.broadcast(self.shape, size, "shape"), dirichlet.broadcast(self.scale, size, "scale")
 
+    def dims(self) -> dict[str, tuple[str, ...]]:
+        """See `Family.dims`."""
+        return {"mean": ("class", "feature"), "variance": ("feature",)}
+
     def prior(self) -> GaussianParams:
         """Sites ``variance`` (d,) and ``mean`` (K, d)."""
         import numpyro
