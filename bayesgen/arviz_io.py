@@ -14,7 +14,7 @@ def psis(log_weights: np.ndarray) -> tuple[np.ndarray, float]:
     if hasattr(arviz, "InferenceData"):
         smoothed, khat = arviz.psislw(log_weights)
     else:
-        from arviz_stats.base import array_stats
+        from arviz_stats.base import array_stats  # type: ignore[import-not-found, unused-ignore]
 
         smoothed, khat = array_stats.psislw(log_weights, r_eff=1.0)
     return np.asarray(smoothed), float(khat)

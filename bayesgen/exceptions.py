@@ -23,4 +23,4 @@ class ZeroProbabilityWarning(UserWarning):
 
 
 class SamplingWarning(UserWarning):
-    """Draws that should not be trusted yet: divergences, chains that disagree, too few effective draws, a large k-hat."""
+    """Draws that are not to be trusted: divergences, chains that disagree, too few effective draws, a large k-hat."""

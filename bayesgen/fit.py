@@ -180,7 +180,7 @@ class MixedFit(_Value):
 
     def log_prob(self, x: Any) -> np.ndarray:
         """See `FeatureFit.log_prob`."""
-        return sum(p.log_prob(part) for p, part in zip(self.parts, x, strict=True))  # type: ignore[return-value]
+        return sum(p.log_prob(part) for p, part in zip(self.parts, x, strict=True))
 
     def log_evidence(self) -> float:
         """See `FeatureFit.log_evidence`."""
@@ -189,7 +189,7 @@ class MixedFit(_Value):
     def log_loo(self, x: Any, labels: Any) -> np.ndarray:
         """See `FeatureFit.log_loo`."""
         pairs = zip(self.parts, x, strict=True)
-        return sum(p.log_loo(part, labels) for p, part in pairs)  # type: ignore[return-value]
+        return sum(p.log_loo(part, labels) for p, part in pairs)
 
     def posterior_params(self, rng: np.random.Generator, n: int) -> tuple[Any, ...]:
         """See `FeatureFit.posterior_params`."""
@@ -198,7 +198,7 @@ class MixedFit(_Value):
     def draw_log_prob(self, rng: np.random.Generator, n: int, x: Any) -> np.ndarray:
         """See `FeatureFit.draw_log_prob`."""
         pairs = zip(self.parts, x, strict=True)
-        return sum(p.draw_log_prob(rng, n, part) for p, part in pairs)  # type: ignore[return-value]
+        return sum(p.draw_log_prob(rng, n, part) for p, part in pairs)
 
     def sample(self, y: np.ndarray, rng: np.random.Generator, lengths: Any) -> tuple[Any, ...]:
         """See `FeatureFit.sample`."""

@@ -262,9 +262,8 @@ def run(form: Any, args: tuple[Any, ...], options: NUTSOptions, seed: int) -> Dr
             mcmc.run(jax.random.key(seed), *args, extra_fields=FIELDS)
             sites = {k: np.asarray(v) for k, v in mcmc.get_samples(group_by_chain=True).items()}
             extra = {k: np.asarray(v) for k, v in mcmc.get_extra_fields(group_by_chain=True).items()}
-            mcmc._states = mcmc._states_flat = mcmc._last_state = (
-                None  # the sampler outlives the run; its draws need not
-            )
+            # The sampler outlives the run; its draws need not.
+            mcmc._states = mcmc._states_flat = mcmc._last_state = None
     stats = {
         "diverging": extra["diverging"],
         "n_steps": extra["num_steps"],

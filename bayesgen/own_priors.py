@@ -186,9 +186,7 @@ class HierarchicalDirichlet(OwnPrior):
     def check(self, base: Family) -> None:
         """See `OwnPrior.check`."""
         if self.base is not None and type(base).__name__ != "Multinomial":
-            raise ValueError(
-                f"a learned background (base={self.base!r}) is for word counts, MultinomialNB; use base=None"
-            )
+            raise ValueError(f"a learned background (base={self.base!r}) is for MultinomialNB; use base=None")
 
     def _distribution(self) -> Any:
         import numpyro.distributions as dist
@@ -235,16 +233,16 @@ class FunctionPrior(OwnPrior):
         Takes the family (with ``n_classes`` and ``n_features``), returns what `OwnPrior.sites` does.
     """
 
-    function: Callable = static(default=None)  # type: ignore[assignment]
+    function: Callable = static(default=None)
 
     def sites(self, base: Family) -> Any:
         """See `OwnPrior.sites`."""
         out = self.function(base)
-        if isinstance(out, type(base)) or isinstance(out, dict):
+        if isinstance(out, (type(base), dict)):
             return out
         raise ValueError(
             f"a prior function must return the family with hyperparameters (family.replace(...)) or a dict of the "
-            f"parameters {sorted(base.dims())}; {getattr(self.function, '__name__', 'it')} returned {type(out).__name__}"
+            f"parameters {sorted(base.dims())}; this one returned {type(out).__name__}"
         )
 
     def log_density(self, base: Family, params: Any) -> Array | None:
@@ -397,8 +395,8 @@ class HierarchicalCovariancePrior(OwnPrior):
         """See `OwnPrior.check`."""
         if not isinstance(base, PerClassMultivariateGaussian):
             raise ValueError(
-                "HierarchicalCovariancePrior is for GaussianDiscriminantAnalysis(covariance='per_class'): with a shared "
-                "covariance there is nothing to shrink"
+                "HierarchicalCovariancePrior is for GaussianDiscriminantAnalysis(covariance='per_class'): with a "
+                "shared covariance there is nothing to shrink"
             )
 
     def resolve(self, base: Any, stats: Any) -> HierarchicalCovariancePrior:

@@ -32,9 +32,8 @@ def own_prior(value: Any) -> Any:
     """A prior without a closed form, if the value is one: one of ours, or a function that declares NumPyro sites."""
     if isinstance(value, OwnPrior):
         return value
-    return (
-        FunctionPrior(value) if callable(value) and not isinstance(value, type) and not is_distribution(value) else None
-    )
+    is_function = callable(value) and not isinstance(value, type) and not is_distribution(value)
+    return FunctionPrior(value) if is_function else None
 
 
 def check_missing(missing: str) -> None:

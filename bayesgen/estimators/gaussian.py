@@ -293,12 +293,8 @@ class GaussianDiscriminantAnalysis(_GaussianBase):
                     f"prior.{name} has shape {np.shape(value)}; "
                     f"with covariance={self.covariance!r} expected one of {allowed}"
                 )
-        if (
-            scale is None
-            and prior.df is not None
-            and not is_distribution(prior.df)
-            and not np.all(np.asarray(prior.df) > d + 1)
-        ):
+        nu = None if is_distribution(prior.df) else prior.df
+        if scale is None and nu is not None and not np.all(np.asarray(nu) > d + 1):
             raise ValueError(
                 f"prior.scale=None sets E[covariance], which needs df > n_features + 1 = {d + 1}; got df={prior.df!r}"
             )
