@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.special import digamma, polygamma
 
 from bayesgen._math import Array, namespace, safe_divide, safe_log
 from bayesgen._random import generator, log_gamma_draws
@@ -111,6 +112,16 @@ class ClassPrior:
         left[own] = np.maximum(left[own] - weights, 0.0)
         left += self.concentration()  # after the counts: a small concentration keeps its digits
         return safe_log(safe_divide(left, left.sum(axis=1, keepdims=True)))
+
+    def log_moments(self, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of ln phi_k under the posterior, (K,) each, up to what all classes share.
+
+        The shared part, the log of the sum of independent gamma variables, has no say in log odds.
+        """
+        if self.fixed is not None:
+            return safe_log(np.asarray(self.fixed, dtype=float)), np.zeros(self.n_classes)
+        alpha = self.condition(count).concentration()
+        return digamma(alpha), polygamma(1, alpha)
 
     def draw(self, key: Any, n: int) -> np.ndarray:
         """N draws of ln phi, shape (n, K)."""

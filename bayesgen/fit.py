@@ -366,6 +366,24 @@ class Fit(_Value):
         with np.errstate(invalid="ignore"):
             return LooResult(log_joint, joint, joint - logsumexp(log_joint))
 
+    # ---- log odds
+
+    def log_joint_moments(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Posterior mean and variance of ln p(x, y = k | parameters), (n, K) each, up to what all classes share.
+
+        The classes are independent of each other.
+        """
+        self.check_posterior()
+        if self.sampled_classes is not None or any(part.route in SAMPLED for part, _ in self._parts()):
+            raise UndefinedNumberError("the posterior of a sampled route has no closed-form log odds: use sample_proba")
+        everyone = np.ones(len(self.classes), dtype=bool)
+        for part, names in self._parts():
+            self._raise(part.posterior.improper(everyone, strict=True), names)
+        mean, variance = self.class_prior.log_moments(self.count)
+        with np.errstate(all="ignore"):
+            x_mean, x_variance = self.features.posterior.log_prob_moments(x)
+        return mean + x_mean, variance + x_variance
+
     # ---- draws
 
     def draw_log_class(self, rng: np.random.Generator, n: int) -> np.ndarray:

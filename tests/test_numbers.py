@@ -1195,6 +1195,61 @@ def test_fractional_counts(case, route, weights):
     agree_loo(model.loo(X, Y, w), fit, CODES)
 
 
+# ---------------------------------------------------------------------------------- moments of log odds
+
+DIRICHLET = [case for case in CASES if case.name.startswith(("Bernoulli", "multinomial", "categorical"))]
+
+
+@weighted
+@each(DIRICHLET)
+def test_posterior_mean_and_deviation_of_the_log_odds(case, weights):
+    fit = reference(case, weights)
+    mean, sd = case.make().fit(case.X, Y, WEIGHTS[weights]).log_odds(case.new)
+    np.testing.assert_array_equal([mean[:, 0], sd[:, 0]], 0.0)
+    for k in (1, 2):
+        means, variances = fit.log_odds_moments(case.new, k=k, other=0)
+        agree(mean[:, k], as_float(means), 1e-12)
+        agree(sd[:, k], np.sqrt(as_float(variances)))
+
+
+def test_log_odds_of_sparse_documents_and_of_known_class_probabilities():
+    model = MultinomialNB(class_prior=[0.2, 0.3, 0.5]).fit(COUNTS, Y)
+    for found, wanted in zip(model.log_odds(sp.csr_array(COUNTS)), model.log_odds(COUNTS), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    learned = MultinomialOracle(1.0).fit(COUNTS, CODES, 3, class_prior=[0.2, 0.3, 0.5])
+    means, variances = learned.log_odds_moments(COUNTS, k=2, other=0)
+    agree(model.log_odds(COUNTS)[0][:, 2], as_float(means), 1e-12)
+    agree(model.log_odds(COUNTS)[1][:, 2], np.sqrt(as_float(variances)))
+
+
+def test_the_quick_interval_is_the_normal_one_of_the_log_odds_and_close_to_the_sampled_one():
+    two = CODES < 2
+    model = BernoulliNB(alpha=10.0, random_state=0).fit(np.repeat(BITS[two], 20, axis=0), np.repeat(Y[two], 20))
+    mean, sd = model.log_odds(BITS)
+    lower, upper = model.predict_proba_interval(BITS, 0.9, method="normal")
+    z = 1.6448536269514722
+    np.testing.assert_allclose(lower[:, 1], 1 / (1 + np.exp(z * sd[:, 1] - mean[:, 1])), rtol=1e-12)
+    np.testing.assert_allclose(upper[:, 0], 1 - lower[:, 1], rtol=1e-12)
+    sampled = model.predict_proba_interval(BITS, 0.9, n_draws=20000)
+    # Every cell is worth 10 counts at least, whose logs are nearly normal; quantiles of 20,000 draws add 0.003.
+    np.testing.assert_allclose([lower, upper], sampled, atol=0.01)
+
+
+def test_the_quick_interval_of_three_classes_is_close_to_the_sampled_one():
+    model = CategoricalNB(alpha=10.0, random_state=0).fit(np.repeat(LEVELS, 30, axis=0), np.repeat(Y, 30))
+    quick = model.predict_proba_interval(LEVELS, n_draws=20000, method="normal")
+    np.testing.assert_allclose(quick, model.predict_proba_interval(LEVELS, n_draws=20000), atol=0.015)
+
+
+def test_log_odds_need_a_conjugate_posterior_of_a_dirichlet_family():
+    with pytest.raises(UndefinedNumberError, match="no posterior"):
+        MultinomialNB(inference="mle").fit(COUNTS, Y).log_odds(COUNTS)
+    with pytest.raises(UndefinedNumberError, match="improper"):
+        MultinomialNB(alpha=[0.0, 1, 1, 1]).fit(COUNTS * [0, 1, 1, 1], Y).log_odds(COUNTS)
+    with pytest.raises(ValueError, match="no closed-form moments"):
+        PoissonNB().fit(COUNTS, Y).log_odds(COUNTS)
+
+
 # ---------------------------------------------------------------------------------------- 50,000 columns
 
 WIDE = 50_000

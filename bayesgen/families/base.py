@@ -211,6 +211,13 @@ class Family:
         """
         raise ValueError(f"the log odds of {type(self).__name__} are not linear in x")
 
+    def log_prob_moments(self, x: Any) -> tuple[Array, Array]:
+        """Mean and variance of ln p(x | y = k, parameters) under this distribution of the parameters, (n, K) each.
+
+        `ValueError` where there is no closed form.
+        """
+        raise ValueError(f"the log odds of {type(self).__name__} have no closed-form moments: use draws")
+
     def stats_shapes(self) -> Any:
         """Type and shapes of the statistics, as a NamedTuple of shapes; None: not checked."""
         return None

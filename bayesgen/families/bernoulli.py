@@ -278,6 +278,14 @@ class Bernoulli(Family):
         """See `Family.logistic`: log odds of presence, and every column absent."""
         return params.log_present - params.log_absent, row_sums(params.log_absent)
 
+    def log_prob_moments(self, x: Any) -> tuple[Array, Array]:
+        """See `Family.log_prob_moments`: digamma and trigamma differences, summed over the columns."""
+        a, b = self.concentrations()
+        total, total_1 = digamma(a + b), polygamma(1, a + b)
+        mean = BernoulliParams(digamma(a) - total, digamma(b) - total)
+        variance = BernoulliParams(polygamma(1, a) - total_1, polygamma(1, b) - total_1)
+        return self.log_prob(mean, x), self.log_prob(variance, x)
+
     # ---- sampling
 
     def variables(self, params: BernoulliParams) -> dict[str, Array]:

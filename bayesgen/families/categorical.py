@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import digamma, polygamma
 
 from bayesgen._math import Array, namespace, safe_divide, safe_log
 from bayesgen._random import generator, log_gamma_draws
@@ -301,6 +302,18 @@ class Categorical(Family):
     def logistic(self, params: CategoricalParams) -> tuple[Array, Array]:
         """See `Family.logistic`: log level probabilities, on one-hot columns."""
         return params.log_prob, np.zeros(self.n_classes)
+
+    def log_prob_moments(self, x: Any) -> tuple[Array, Array]:
+        """See `Family.log_prob_moments`; an unknown level has a fixed probability."""
+        alpha = self.concentration()
+        total = self.by_column(alpha)
+        unknown = self._log_unknown()
+        mean = digamma(alpha) - digamma(total)[:, self.column_of]
+        variance = polygamma(1, alpha) - polygamma(1, total)[:, self.column_of]
+        return (
+            self.log_prob(CategoricalParams(mean, unknown), x),
+            self.log_prob(CategoricalParams(variance, np.zeros_like(unknown)), x),
+        )
 
     # ---- sampling
 

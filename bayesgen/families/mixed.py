@@ -103,6 +103,11 @@ class Mixed(Family):
         """See `Family.draw_log_prob`."""
         return sum(self._each("draw_log_prob", params, x))
 
+    def log_prob_moments(self, x: Any) -> tuple[Array, Array]:
+        """See `Family.log_prob_moments`."""
+        means, variances = zip(*self._each("log_prob_moments", x), strict=True)
+        return sum(means), sum(variances)
+
     def mle(self, stats: Any) -> tuple[Any, ...]:
         """See `Family.mle`."""
         return self._each("mle", stats)

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import digamma, polygamma
 
 from bayesgen import _kernels
 from bayesgen._math import Array, log_factorial, log_rising, namespace, safe_log, special
@@ -268,6 +269,19 @@ class Multinomial(Family):
     def logistic(self, params: MultinomialParams) -> tuple[Array, Array]:
         """See `Family.logistic`: log word probabilities, on counts."""
         return params.log_prob, np.zeros(self.n_classes)
+
+    def log_prob_moments(self, x: Any) -> tuple[Array, Array]:
+        r"""See `Family.log_prob_moments`; without the coefficient, which all classes share.
+
+        :math:`\sum_j x_j\psi(\alpha_{kj}) - L\psi(A_k)` and
+        :math:`\sum_j x_j^2\psi_1(\alpha_{kj}) - L^2\psi_1(A_k)`: the words of one class are dependent.
+        """
+        alpha = self.concentration()
+        total = alpha.sum(-1)
+        length = np.asarray(x.sum(axis=1)).reshape(-1, 1)
+        square = x.multiply(x).tocsr() if sp.issparse(x) else x * x
+        mean = contract(x, digamma(alpha)) - length * digamma(total)
+        return mean, contract(square, polygamma(1, alpha)) - length**2 * polygamma(1, total)
 
     # ---- sampling
 
