@@ -121,11 +121,11 @@ def has_density(own: OwnPrior, base: Family) -> bool:
     return found[0]
 
 
-def parameters(own: OwnPrior, base: Any, stats: Any, options: ImportanceOptions, seed: int) -> Weighted:
-    """Parameters under the prior `own`, from the posterior of the conjugate prior `base`."""
+def parameters(own: OwnPrior, base: Any, stats: Any, n: int, seed: int) -> Weighted:
+    """Draws of the parameters under the prior `own`, n of them, from the posterior of the conjugate prior `base`."""
     begin = time.perf_counter()
     rng = generator(seed)
-    draws = base.condition(stats).draw(rng, options.num_samples)
+    draws = base.condition(stats).draw(rng, n)
     with jax.enable_x64(True), np.errstate(all="ignore"):
         log_weights = np.asarray(_log_weights(own, base, base.factored(draws)))
     log_weights = np.where(np.isnan(log_weights), -np.inf, log_weights)
@@ -272,8 +272,8 @@ def _union(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
     return out
 
 
-def hyperparameters(form: Any, args: tuple[Any, ...], options: ImportanceOptions, seed: int) -> tuple[Weighted, int]:
-    """Latent sites of a low-dimensional program, by importance from a multivariate t at the mode; their number."""
+def hyperparameters(form: Any, args: tuple[Any, ...], n: int, seed: int) -> tuple[Weighted, int]:
+    """Draws of the latent sites of a program with few, n of them, from a multivariate t at the mode; their number."""
     import jax.numpy as jnp
     from jax.flatten_util import ravel_pytree
     from numpyro.infer.util import initialize_model
@@ -306,7 +306,7 @@ def hyperparameters(form: Any, args: tuple[Any, ...], options: ImportanceOptions
         hessian = np.asarray(jax.jit(jax.hessian(energy))(jnp.asarray(best.x)))
         values, vectors = np.linalg.eigh(0.5 * (hessian + hessian.T))
         root = vectors / np.sqrt(np.maximum(values, 1e-8 * max(1.0, values.max())))
-        df, n = 5.0, options.num_samples
+        df = 5.0
         stretch = np.sqrt(df / rng.chisquare(df, size=n))[:, None]
         z = rng.standard_normal((n, size)) * stretch
         u = jnp.asarray(best.x + z @ root.T)

@@ -60,7 +60,7 @@ def sites(
     class_prob = class_prior.sample()
     params = family.prior()
     power = contextlib.nullcontext() if weights is None else numpyro.handlers.scale(scale=weights)
-    with numpyro.plate("row", n_rows if weights is None else len(weights)), power:
+    with numpyro.plate("row", n_rows), power:
         y = numpyro.sample("y", dist.Categorical(probs=class_prob), obs=y)
         x = family.observe(params, y, x, lengths)
     return x, y, params

@@ -203,7 +203,7 @@ def rows_form(class_prior: Any, prior: Any, base: Family, x: Any, y: Any, weight
     from bayesgen.joint import sites
 
     with trace() as tr:
-        *_, params = sites(class_prior, prior, x, y, weights=weights)
+        *_, params = sites(class_prior, prior, x, y, len(y), weights=weights)
     record(base, params, tr)
 
 

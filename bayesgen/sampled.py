@@ -86,6 +86,8 @@ class SampledFeatures(_Sampled):
     seed : int
     rows : tuple (ClassPrior, x, codes, weights) or None
         What the rows form needs.
+    proposal : Family or None
+        Conjugate prior whose posterior proposes in importance sampling; None: `stated`.
     """
 
     stated: Family
@@ -95,15 +97,14 @@ class SampledFeatures(_Sampled):
     options: NUTSOptions | ImportanceOptions
     seed: int
     rows: Any = None
+    proposal: Family | None = None
 
     # ---- the prior
 
     @cached_property
     def base(self) -> Family:
         """The family with its fixed hyperparameters resolved."""
-        proposal = getattr(self.options, "proposal", None)
-        stated = self.stated if proposal is None or self.own is None else proposal
-        return read_only(stated.resolve(self.stats))
+        return read_only(self.stated.resolve(self.stats))
 
     @cached_property
     def own_prior(self) -> OwnPrior | None:
@@ -246,13 +247,18 @@ class SampledFeatures(_Sampled):
             return importance.independent(values, 0.0), -np.inf, float(options.num_samples)
         if given is not None:
             stats = base.compress(self.stats, given)
-            found, size = importance.hyperparameters(nuts.marginal_form, (own, base, stats), options, self.seed)
+            args = (own, base, stats)
+            found, size = importance.hyperparameters(nuts.marginal_form, args, options.num_samples, self.seed)
             if found.values is None:
                 self._warn_fallback(f"there are {size} random hyperparameters, too many for importance sampling")
                 return None
             values = found.values
         elif importance.has_density(own, base):
-            found = importance.parameters(own, base, self.stats, options, self.seed)
+            proposals = [base, base.weak()] if self.proposal is None else [self.proposal.resolve(self.stats)]
+            for proposal in proposals:
+                found = importance.parameters(own, proposal, self.stats, options.num_samples, self.seed)
+                if found.khat <= importance.MOST_KHAT:
+                    break
             values = base.variables(found.values) if found.khat <= importance.MOST_KHAT else {}
         else:
             raise ValueError(

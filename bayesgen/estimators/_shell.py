@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
 from bayesgen._random import generator
@@ -87,7 +87,7 @@ class Shell(BaseEstimator):
         """A prior without a closed form, or None; distributions in the fields of `_stated` count as well."""
         return None
 
-    def _features(self, stated: Any, stats: Any, random_state: Any, rows: Any = None) -> Any:
+    def _features(self, stated: Any, stats: Any, columns: Columns, random_state: Any, rows: Any = None) -> Any:
         """The feature part of a fit; `rows` (class prior, x, codes, weights) is for NUTS over rows."""
         base, own = split(stated)
         own = self._own_prior() or own
@@ -104,9 +104,17 @@ class Shell(BaseEstimator):
 
         options = self._sampler()
         by_rows = getattr(options, "likelihood", None) == "rows"
-        return SampledFeatures(
-            base, stats, self._route, own, options, new_seed(random_state), dense_rows(rows) if by_rows else None
-        )
+        proposal = getattr(options, "proposal", None)
+        if proposal is not None:
+            proposal = self._with_prior(proposal)._stated(columns, base.n_classes)
+        rows = dense_rows(rows) if by_rows else None
+        seed = new_seed(random_state)
+        return SampledFeatures(base, stats, self._route, own, options, seed, rows, proposal)
+
+    def _with_prior(self, prior: Any) -> Any:
+        """An unfitted copy under another prior."""
+        name = "alpha" if hasattr(self, "alpha") else "prior"
+        return clone(self).set_params(**{name: prior})
 
     @property
     def _route(self) -> str:

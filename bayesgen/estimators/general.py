@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from sklearn.base import clone
 
 from bayesgen import families
 from bayesgen.estimators import _input, _levels
@@ -142,6 +143,9 @@ class GenerativeClassifier(GenerativeBase):
             lambda v: np.array(v) if isinstance(v, np.ndarray) else v, base
         )  # not the caller's
         return own.replace(**shapes)
+
+    def _with_prior(self, prior: Any) -> Any:
+        return clone(self).set_params(family=prior, prior=None)
 
     def _own_prior(self) -> Any:
         own = own_prior(self.prior)

@@ -296,14 +296,15 @@ class MixedNB(GenerativeBase, _BaseComposition):
         parts = zip(self._each(columns), stated.blocks, x, strict=True)
         return tuple(t._stats(s, part, labels, block) for (t, _, block), s, part in parts)
 
-    def _features(self, stated: Any, stats: Any, random_state: Any, rows: Any = None) -> MixedFit:
-        rng = None
+    def _features(self, stated: Any, stats: Any, columns: Columns, random_state: Any, rows: Any = None) -> MixedFit:
+        shared = None  # one generator for the blocks that have no random state of their own
         parts = []
-        for i, (t, s, own) in enumerate(zip(self._templates(stated.names), stated.blocks, stats, strict=True)):
-            if t.random_state is None and t._route in SAMPLED and rng is None:
-                rng = generator(random_state)
-            state = rng if t.random_state is None else t.random_state
-            parts.append(t._features(s, own, state, None if rows is None else (rows[0], rows[1][i], *rows[2:])))
+        for i, (template, _, block) in enumerate(self._each(columns)):
+            state = template.random_state
+            if state is None and template._route in SAMPLED:
+                state = shared = generator(random_state) if shared is None else shared
+            block_rows = None if rows is None else (rows[0], rows[1][i], *rows[2:])
+            parts.append(template._features(stated.blocks[i], stats[i], block, state, block_rows))
         return MixedFit(stated.replace(blocks=tuple(p.stated for p in parts)), tuple(parts))
 
     def _join_columns(self, a: Columns, b: Columns) -> Columns:

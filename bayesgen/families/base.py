@@ -248,6 +248,10 @@ class Family:
         """Names of the axes of each of the `variables`, after those of draws."""
         return dict.fromkeys(self.variables(self.mean()), ("class", "feature"))
 
+    def weak(self) -> Any:
+        """A conjugate prior with less to say than this one: what importance sampling proposes from when this pulls."""
+        return self
+
     def factored(self, params: Any) -> Any:
         """The parameters (with a leading axis of draws) with what a density of them would have to factor."""
         return params

@@ -358,6 +358,11 @@ class Diagonal(Family):
         """See `Family.dims`."""
         return {"mean": ("class", "feature"), "variance": ("class", "feature")}
 
+    def weak(self) -> Any:
+        """See `Family.weak`: neither scale nor mean pulls, also where the scatter is nearly singular."""
+        scale, precision = (1e-6 * np.asarray(v, dtype=float) for v in (self.scale, self.mean_precision))
+        return self.replace(scale=scale, mean_precision=precision)
+
     def chart(self) -> NormalChart:
         """See `Family.chart`."""
         a, b = self.inverse_gamma()

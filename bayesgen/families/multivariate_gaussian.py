@@ -478,6 +478,11 @@ class Multivariate(Family):
         inverse, logdet = inverse_factor(params.covariance)
         return FactoredParams(*params, inverse, logdet)
 
+    def weak(self) -> Any:
+        """See `Family.weak`: neither scale nor mean pulls, also where the scatter is nearly singular."""
+        scale, precision = (1e-6 * np.asarray(v, dtype=float) for v in (self.scale, self.mean_precision))
+        return self.replace(scale=scale, mean_precision=precision)
+
     def chart(self) -> CovarianceChart:
         """See `Family.chart`."""
         df, scale = self.inverse_wishart()

@@ -321,6 +321,10 @@ class Poisson(Family):
         """See `Family.dims`."""
         return {"rate": ("class", "feature")}
 
+    def weak(self) -> Poisson:
+        """See `Family.weak`: worth a millionth of a row."""
+        return self.replace(rate=1e-6 * np.asarray(self.rate, dtype=float))
+
     def chart(self) -> LogRateChart:
         """See `Family.chart`."""
         a, b = self.hyper()
