@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     )
     from bayesgen.exceptions import SamplingWarning, UndefinedNumberError, ZeroProbabilityWarning
     from bayesgen.importance import ImportanceOptions
+    from bayesgen.learning import Evidence
     from bayesgen.nuts import NUTSOptions
     from bayesgen.own_priors import HierarchicalCovariancePrior, HierarchicalDirichlet, LKJPrior
     from bayesgen.priors import Gamma, NormalInverseGamma, NormalInverseWishart
@@ -32,6 +33,7 @@ __version__ = "0.1.0"
 _HOME = {
     "BernoulliNB": "estimators",
     "CategoricalNB": "estimators",
+    "Evidence": "learning",
     "Gamma": "priors",
     "GaussianDiscriminantAnalysis": "estimators",
     "GaussianNB": "estimators",
@@ -61,6 +63,7 @@ _ELSEWHERE = {  # names of scikit-learn, and what to use here
 __all__ = [
     "BernoulliNB",
     "CategoricalNB",
+    "Evidence",
     "Gamma",
     "GaussianDiscriminantAnalysis",
     "GaussianNB",

@@ -8,6 +8,7 @@ these when asked for, and cached. Routes: ``"mle"``, ``"unbiased"``, ``"map"``, 
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,18 +16,21 @@ from typing import Any
 
 import jax
 import numpy as np
+from scipy.optimize import brentq
 
 from bayesgen._math import logsumexp
 from bayesgen._random import generator
 from bayesgen.class_prior import ClassPrior
 from bayesgen.exceptions import UndefinedNumberError
 from bayesgen.families.base import Family, Names, Problem, column_name
+from bayesgen.learning import LearnedPrior
 
 __all__ = ["ROUTES", "SAMPLED", "FeatureFit", "Fit", "LooResult", "MixedFit"]
 
 ROUTES = ("mle", "unbiased", "map", "mean", "exact")  # in closed form
 SAMPLED = ("nuts", "importance")
 NO_POSTERIOR = "inference={route!r} has no posterior to draw from; use 'map', 'mean' or 'exact'"
+MOST_POWER = 1e4
 DRAW_CELLS = 1 << 22  # numbers held at once while posterior draws are scored
 
 
@@ -65,8 +69,18 @@ class FeatureFit(_Value):
 
     @cached_property
     def prior(self) -> Family:
-        """The prior with every hyperparameter resolved."""
-        return read_only(self.stated.resolve(self.stats))
+        """The prior with every hyperparameter learned or resolved."""
+        stated = self.stated if self._learned is None else self._learned[0]
+        return read_only(stated.resolve(self.stats))
+
+    @cached_property
+    def _learned(self) -> tuple[Family, LearnedPrior] | None:
+        return self.stated.learn(self.stats)
+
+    @property
+    def learned(self) -> LearnedPrior | None:
+        """What maximising the evidence gave; None where nothing was to be learned."""
+        return None if self._learned is None else self._learned[1]
 
     @cached_property
     def posterior(self) -> Family:
@@ -178,6 +192,11 @@ class MixedFit(_Value):
         """See `FeatureFit.params`."""
         return tuple(p.params for p in self.parts)
 
+    @property
+    def learned(self) -> None:
+        """Each block has its own."""
+        return None
+
     def log_prob(self, x: Any) -> np.ndarray:
         """See `FeatureFit.log_prob`."""
         return sum(p.log_prob(part) for p, part in zip(self.parts, x, strict=True))
@@ -277,6 +296,8 @@ class Fit(_Value):
         Column names of each block of a mixed model.
     sampled_classes : SampledClasses or None
         Draws of class probabilities whose prior has no closed form.
+    power : float
+        Exponent of p(x | y) in the prediction of the class; see `best_power`.
     """
 
     class_prior: ClassPrior
@@ -287,6 +308,7 @@ class Fit(_Value):
     names: Any = None
     block_names: Any = None
     sampled_classes: Any = None
+    power: float = 1.0
 
     # ---- undefined numbers
 
@@ -344,6 +366,16 @@ class Fit(_Value):
         self.check_predictive(log_class)
         return add_class(log_class, self.features.log_prob(x))
 
+    def log_scores(self, x: Any, log_class: np.ndarray | None = None) -> np.ndarray:
+        """What the class probabilities are the softmax of: ln p(y = k) + power * ln p(x | y = k), (n, K)."""
+        log_class = self.log_class if log_class is None else log_class
+        self.check_predictive(log_class)
+        return add_class(log_class, self.powered(self.features.log_prob(x)))
+
+    def powered(self, features: np.ndarray) -> np.ndarray:
+        """Log densities of the features times the power; an impossible row stays impossible."""
+        return features if self.power == 1.0 else np.where(np.isneginf(features), -np.inf, self.power * features)
+
     def log_evidence_parts(self) -> dict[str, float]:
         """Logs of p(y) and of p(X | y)."""
         everyone = np.ones(len(self.classes), dtype=bool)
@@ -356,20 +388,28 @@ class Fit(_Value):
 
     def loo(self, x: Any, labels: Any) -> LooResult:
         """Exact leave-one-out of the rows x, which must be among those learned."""
-        codes = labels.codes
-        weights = np.ones(len(codes)) if labels.weights is None else labels.weights
-        log_class = self.class_prior.log_loo(codes, weights, self.count)
-        features = self.features.log_loo(x, labels)
-        features[np.isnan(features).any(axis=1)] = np.nan
-        log_joint = add_class(log_class, features)
-        joint = log_joint[np.arange(len(codes)), codes]
+        log_joint = add_class(*self.loo_parts(x, labels))
+        joint = log_joint[np.arange(len(labels.codes)), labels.codes]
         with np.errstate(invalid="ignore"):
             return LooResult(log_joint, joint, joint - logsumexp(log_joint))
+
+    def loo_parts(self, x: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Leave-one-out ln p(y = k) and ln p(x_i | y = k), (n, K) each; NaN where one does not exist."""
+        weights = np.ones(len(labels.codes)) if labels.weights is None else labels.weights
+        log_class = self.class_prior.log_loo(labels.codes, weights, self.count)
+        features = self.features.log_loo(x, labels)
+        features[np.isnan(features).any(axis=1)] = np.nan
+        return log_class, features
+
+    def with_best_power(self, x: Any, labels: Any) -> Fit:
+        """The fit with the power that predicts each label best from the other rows."""
+        weights = np.ones(len(labels.codes)) if labels.weights is None else labels.weights
+        return dataclasses.replace(self, power=best_power(*self.loo_parts(x, labels), labels.codes, weights))
 
     # ---- log odds
 
     def log_joint_moments(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Posterior mean and variance of ln p(x, y = k | parameters), (n, K) each, up to what all classes share.
+        """Posterior mean and variance of the score of each class given parameters, (n, K) each, up to what all share.
 
         The classes are independent of each other.
         """
@@ -382,7 +422,7 @@ class Fit(_Value):
         mean, variance = self.class_prior.log_moments(self.count)
         with np.errstate(all="ignore"):
             x_mean, x_variance = self.features.posterior.log_prob_moments(x)
-        return mean + x_mean, variance + x_variance
+        return mean + self.power * x_mean, variance + self.power**2 * x_variance
 
     # ---- draws
 
@@ -393,8 +433,8 @@ class Fit(_Value):
         draws = self.sampled_classes.log_prob
         return draws if n == len(draws) else draws[rng.integers(0, len(draws), n)]
 
-    def draw_log_joint(self, x: Any, n: int, seed: Any) -> Iterator[np.ndarray]:
-        """Log of p(x, y = k | parameters) for n posterior draws, in pieces (s, rows, K) of bounded memory."""
+    def draw_log_scores(self, x: Any, n: int, seed: Any) -> Iterator[np.ndarray]:
+        """Scores of the classes for n posterior draws of the parameters, in pieces (s, rows, K) of bounded memory."""
         self.check_posterior()
         rng = generator(seed)
         n_classes = len(self.classes)
@@ -403,7 +443,7 @@ class Fit(_Value):
         for i in range(0, n, step):
             size = min(step, n - i)
             log_class = self.draw_log_class(rng, size)[:, None, :]
-            yield add_class(log_class, self.features.draw_log_prob(rng, size, x))
+            yield add_class(log_class, self.powered(self.features.draw_log_prob(rng, size, x)))
 
     def sample(self, n: int, seed: Any, lengths: Any) -> tuple[Any, np.ndarray]:
         """Independent rows (x, class codes), n of them, from the route's p(x, y)."""
@@ -412,6 +452,41 @@ class Fit(_Value):
         prob = np.exp(self.log_class)
         codes = rng.choice(len(prob), size=n, p=prob / prob.sum())
         return self.features.sample(codes, rng, lengths), codes
+
+
+def best_power(log_class: np.ndarray, features: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> float:
+    r"""The power :math:`\\eta \\ge 0` that maximises the weighted sum of
+    :math:`\\ln\\mathrm{softmax}_k[\\ln p(y{=}k) + \\eta\\ln p(x \\mid y{=}k)]_{y_i}`, a concave problem.
+
+    Rows that are impossible in their own class, or have no leave-one-out density, have no say.
+    """
+    own = features[np.arange(len(codes)), codes]
+    use = np.isfinite(own)
+    log_class, weights, own = log_class[use], weights[use], own[use, None]
+    with np.errstate(invalid="ignore"):
+        gap = np.where(np.isfinite(features[use]), features[use] - own, -np.inf)
+    finite = np.isfinite(gap)
+    flat = np.where(finite, gap, 0.0)
+
+    def slope(power: float) -> float:
+        scores = np.where(finite, log_class + power * flat, -np.inf)
+        prob = np.exp(scores - logsumexp(scores, keepdims=True))
+        return -float(weights @ (prob * flat).sum(axis=1))
+
+    if not use.any() or slope(0.0) <= 0:
+        return 0.0
+    high = 1.0
+    while slope(high) > 0:
+        high *= 2.0
+        if high > MOST_POWER:
+            warnings.warn(
+                "no likelihood power is best: leave-one-out predicts every label right, the more surely the larger the "
+                "power; it stays at 1",
+                UserWarning,
+                stacklevel=2,
+            )
+            return 1.0
+    return float(brentq(slope, 0.0, high, xtol=1e-12, rtol=1e-12))
 
 
 def add_class(log_class: np.ndarray, features: np.ndarray) -> np.ndarray:

@@ -104,7 +104,12 @@ class SampledFeatures(_Sampled):
     @cached_property
     def base(self) -> Family:
         """The family with its fixed hyperparameters resolved."""
-        return read_only(self.stated.resolve(self.stats))
+        return FeatureFit(self.stated, self.stats, "exact").prior
+
+    @property
+    def learned(self) -> Any:
+        """See `FeatureFit.learned`."""
+        return FeatureFit(self.stated, self.stats, "exact").learned
 
     @cached_property
     def own_prior(self) -> OwnPrior | None:

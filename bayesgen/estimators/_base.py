@@ -61,7 +61,20 @@ class GenerativeBase(Prediction, Program, ClassifierMixin, Shell):
         route = "exact" if self._route in SAMPLED else self._route  # class probabilities keep their closed form
         sampled = self._sampled_classes(class_prior, count)
         fit = Fit(class_prior, count, route, features, classes, columns.names, blocks, sampled)
-        return Learned(columns, fit)
+        return Learned(columns, self._powered(fit, rows))
+
+    def _powered(self, fit: Fit, rows: Any) -> Fit:
+        """The fit with its likelihood power, as given or learned from the rows."""
+        if self.likelihood_power != "loo":
+            return replace(fit, power=float(self.likelihood_power))
+        if rows is None:
+            raise ValueError(
+                "likelihood_power='loo' is learned from all rows together, which are not kept: with partial_fit, merge, "
+                "forget or from_statistics use likelihood_power=1.0, then tune_likelihood_power(X, y)"
+            )
+        fit.check_predictive()
+        _, x, codes, weights = rows
+        return fit.with_best_power(x, Labels(codes, weights))
 
     def _sampled_classes(self, class_prior: ClassPrior, count: np.ndarray) -> Any:
         """Draws of class probabilities whose prior is a function; None if they have a closed form."""
@@ -279,6 +292,9 @@ class GenerativeBase(Prediction, Program, ClassifierMixin, Shell):
     def _concentration(self, field: str, site: str | None = None) -> Any:
         """A concentration of the prior, or the posterior mean of a random one."""
         features = self._fit_value.features
+        if features.learned is not None:
+            value = features.learned.value
+            return value.item() if value.size == 1 else value
         if getattr(features, "own", None) is None:
             return getattr(features.prior, field)
         values = features.draws.sites
@@ -287,6 +303,14 @@ class GenerativeBase(Prediction, Program, ClassifierMixin, Shell):
             raise UndefinedNumberError(f"the prior {type(features.own).__name__} has no concentration {site!r}")
         mean = values[site].mean(axis=(0, 1))
         return mean.item() if mean.ndim == 0 else mean
+
+    @property
+    def learned_(self) -> Any:
+        """`bayesgen.learning.LearnedPrior` of a prior learned by evidence: value, standard error, evidence curve."""
+        learned = self._fit_value.features.learned
+        if learned is None:
+            raise UndefinedNumberError("nothing was learned by evidence: that is alpha='evidence' or prior='evidence'")
+        return learned
 
     @property
     def posterior_(self) -> Any:

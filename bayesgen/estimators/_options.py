@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesgen.learning import Evidence
 from bayesgen.own_priors import FunctionPrior, OwnPrior, is_distribution
 
 DROP_NAN = "Use missing='marginalize' to leave missing cells out, or drop the rows"
@@ -20,8 +21,10 @@ def concentration(alpha: Any) -> Any:
         return alpha
     if callable(alpha) or isinstance(alpha, OwnPrior):
         return 1.0  # what the prior's program fills in
+    if isinstance(alpha, Evidence) or (isinstance(alpha, str) and alpha == "evidence"):
+        return alpha if isinstance(alpha, Evidence) else Evidence()
     if isinstance(alpha, str):
-        raise ValueError(f"alpha must be a non-negative number or array; got {alpha!r}")
+        raise ValueError(f"alpha must be a non-negative number or array, or 'evidence'; got {alpha!r}")
     out = np.asarray(alpha)
     if out.dtype.kind not in "iuf" or not out.size or not ((out >= 0) & (out <= LARGEST_ALPHA)).all():
         raise ValueError(f"alpha must be a non-negative number or array, at most {LARGEST_ALPHA:g}; got {alpha!r}")

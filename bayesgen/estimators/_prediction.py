@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import expit, ndtri
@@ -45,7 +46,7 @@ class Prediction(Shell):
     def predict_log_proba(self, X: Any, class_prior: Any = None) -> np.ndarray:
         """Log of p(y | x), (n_samples, n_classes); see `predict_proba`."""
         fit = self._fit_value
-        return normalise(fit.log_joint(self._rows(X), self._log_class(class_prior)))
+        return normalise(fit.log_scores(self._rows(X), self._log_class(class_prior)))
 
     def predict_proba(self, X: Any, class_prior: Any = None) -> np.ndarray:
         """p(y | x) of each row and class.
@@ -68,7 +69,7 @@ class Prediction(Shell):
         """The most probable class of each row, (n_samples,); ties go to the first class."""
         fit = self._fit_value
         log_class = self._log_class(class_prior)
-        joint = fit.log_joint(self._rows(X), log_class)
+        joint = fit.log_scores(self._rows(X), log_class)
         codes = joint.argmax(axis=1)
         impossible = warn_impossible(joint)
         codes[impossible] = (fit.log_class if log_class is None else log_class).argmax()
@@ -95,7 +96,7 @@ class Prediction(Shell):
         """
         n_draws = check_count("n_draws", n_draws)
         fit = self._fit_value
-        pieces = fit.draw_log_joint(self._rows(X), n_draws, self._seed(random_state))
+        pieces = fit.draw_log_scores(self._rows(X), n_draws, self._seed(random_state))
         return np.concatenate([np.exp(normalise(p)) for p in pieces])
 
     def log_odds(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -190,7 +191,7 @@ class Prediction(Shell):
         lower, upper = np.empty(shape), np.empty(shape)
         for block in row_blocks(n, n_draws * shape[1], INTERVAL_CELLS):
             part = tuple(p[block] for p in x) if isinstance(x, tuple) else x[block]
-            draws = fit.draw_log_joint(part, n_draws, np.random.default_rng(seed))
+            draws = fit.draw_log_scores(part, n_draws, np.random.default_rng(seed))
             prob_draws = np.concatenate([np.exp(normalise(p)) for p in draws])
             lower[block], upper[block] = np.quantile(prob_draws, [(1 - prob) / 2, (1 + prob) / 2], axis=0)
         return lower, upper
@@ -209,25 +210,59 @@ class Prediction(Shell):
             ``elpd_joint``, ``elpd_conditional`` and their parts. The prior is held at its values from the full
             fit.
         """
+        x, labels = self._learned_rows(X, y, sample_weight, "loo")
+        out = self._fit_value.loo(x, labels)
+        gone = int(np.isnan(out.joint).sum())
+        if gone:
+            warnings.warn(
+                f"{gone} of {len(labels.codes)} rows have no leave-one-out density (the posterior without them is improper, or "
+                "no class can generate them): NaN",
+                ZeroProbabilityWarning,
+                stacklevel=2,
+            )
+        return out
+
+    @property
+    def likelihood_power_(self) -> float:
+        """The exponent of p(x | y) in predictions of the class."""
+        return self._fit_value.power
+
+    def tune_likelihood_power(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        r"""Set the power of p(x | y) that predicts each label best from all other rows.
+
+        With :math:`p_\eta(y{=}k \mid x) \propto p(y{=}k)\,p(x \mid y{=}k)^\eta`, it maximises the sum over rows of the
+        exact leave-one-out log probability of the label. Columns that say the same thing twice make naive Bayes too
+        sure; a power below one takes that back.
+
+        Parameters
+        ----------
+        X, y, sample_weight : see `fit`
+            Rows that were learned.
+
+        Returns
+        -------
+        self
+            Statistics, evidence, ``loo`` and ln p(x) are what they were.
+
+        References
+        ----------
+        Frank and Hall 2003; Gruenwald 2012, *The safe Bayesian* (powers of the likelihood).
+        """
         learned = self._state()
-        fit = learned.fit
+        x, labels = self._learned_rows(X, y, sample_weight, "tune_likelihood_power")
+        return self._commit(replace(learned, fit=learned.fit.with_best_power(x, labels)))
+
+    def _learned_rows(self, X: Any, y: Any, sample_weight: Any, what: str) -> tuple[Any, Labels]:
+        """Encoded rows, and their labels, which must be among those learned."""
+        fit = self._fit_value
         x = self._rows(X)
         y = _labels.check_labels(y)
         check_consistent_length(X, y)
         w = _labels.check_weights(sample_weight, y)
         labels = Labels(_labels.encode_labels(y, fit.classes), w)
         if (class_count(labels, len(fit.classes)) > fit.count * (1 + 1e-9)).any():
-            raise ValueError("loo is for rows that were learned: there are more rows in a class than at fit")
-        out = fit.loo(x, labels)
-        gone = int(np.isnan(out.joint).sum())
-        if gone:
-            warnings.warn(
-                f"{gone} of {len(y)} rows have no leave-one-out density (the posterior without them is improper, or "
-                "no class can generate them): NaN",
-                ZeroProbabilityWarning,
-                stacklevel=2,
-            )
-        return out
+            raise ValueError(f"{what} is for rows that were learned: there are more rows in a class than at fit")
+        return x, labels
 
     def _seed(self, random_state: Any) -> Any:
         return self.random_state if random_state is None else random_state

@@ -92,7 +92,7 @@ class Program(Shell):
             raise ValueError("the logistic form needs at least two classes; the model has one")
         encoder = self._logistic_encoder()
         weights, intercepts = fit.features.stated.logistic(fit.features.params)
-        intercepts = fit.log_class + intercepts
+        weights, intercepts = fit.power * weights, fit.log_class + fit.power * intercepts
         if not (np.isfinite(weights).all() and np.isfinite(intercepts).all()):
             raise UndefinedNumberError(
                 "a probability is zero, so a weight of the logistic form would be infinite; smooth first "

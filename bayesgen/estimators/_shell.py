@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -52,6 +52,7 @@ class Shell(BaseEstimator):
     inference: Any
     class_alpha: Any
     class_prior: Any
+    likelihood_power: Any
     fit_prior: bool
     random_state: Any
 
@@ -133,6 +134,10 @@ class Shell(BaseEstimator):
     def _check_params(self) -> None:
         if isinstance(self.inference, str) or not self._route:
             check_choice("inference", self.inference, (*self._routes, *SAMPLED))
+        power = self.likelihood_power
+        number = isinstance(power, (int, float, np.number)) and not isinstance(power, bool)
+        if power != "loo" and not (number and 0 <= power < np.inf):
+            raise ValueError(f"likelihood_power must be a non-negative number or 'loo'; got {power!r}")
         if not isinstance(self.fit_prior, (bool, np.bool_)):
             raise ValueError(f"fit_prior must be True or False; got {self.fit_prior!r}")
         alpha = np.asarray(self.class_alpha)
@@ -175,6 +180,10 @@ class Shell(BaseEstimator):
 
     def _logistic_encoder(self) -> Any:
         """What X must pass through before the linear score, or None; raises where the route is not linear."""
+        raise NotImplementedError
+
+    def _commit(self, learned: Learned) -> Self:
+        """Put a learned value in place."""
         raise NotImplementedError
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any, before: Learned | None) -> Learned:

@@ -37,7 +37,7 @@ class CategoricalNB(GenerativeBase):
         missing cell; or an error.
     missing : {"marginalize", "error"}, default="marginalize"
         None and NaN cells are integrated out, or refused.
-    inference, class_alpha, class_prior, fit_prior, random_state : see `BernoulliNB`
+    inference, class_alpha, class_prior, fit_prior, likelihood_power, random_state : see `BernoulliNB`
 
     Attributes
     ----------
@@ -70,6 +70,7 @@ class CategoricalNB(GenerativeBase):
         class_alpha: Any = 1.0,
         class_prior: Any = None,
         fit_prior: bool = True,
+        likelihood_power: Any = 1.0,
         random_state: Any = None,
     ) -> None:
         self.alpha = alpha
@@ -82,6 +83,7 @@ class CategoricalNB(GenerativeBase):
         self.class_alpha = class_alpha
         self.class_prior = class_prior
         self.fit_prior = fit_prior
+        self.likelihood_power = likelihood_power
         self.random_state = random_state
 
     def _read(self, X: Any, columns: Columns | None) -> tuple[Any, Any]:

@@ -18,6 +18,7 @@ from bayesgen.families import (
 )
 from bayesgen.families.base import Labels
 from bayesgen.fit import ROUTES
+from bayesgen.learning import Evidence
 from bayesgen.own_priors import WithOwnPrior, is_distribution
 from bayesgen.priors import NormalInverseGamma, NormalInverseWishart
 from bayesgen.statistics import Columns
@@ -41,10 +42,10 @@ class _GaussianBase(GenerativeBase):
         return self.priors, "priors"
 
     def _check_prior(self, kind: type) -> Any:
-        """The prior as a value of `kind`, or "reference"."""
+        """The prior as a value of `kind`, "reference" or "evidence"."""
         if self.prior is None:
             return kind()
-        if isinstance(self.prior, kind) or (isinstance(self.prior, str) and self.prior == "reference"):
+        if isinstance(self.prior, kind) or (isinstance(self.prior, str) and self.prior in ("reference", "evidence")):
             return self.prior
         if own_prior(self.prior) is not None:
             return kind()
@@ -54,8 +55,8 @@ class _GaussianBase(GenerativeBase):
                 f"put distributions into the fields of {kind.__name__}, or pass a function that declares NumPyro sites"
             )
         raise ValueError(
-            f"prior must be a {kind.__name__}, 'reference', a function that declares NumPyro sites, or None; got "
-            f"{self.prior!r}"
+            f"prior must be a {kind.__name__}, 'evidence', 'reference', a function that declares NumPyro sites, or "
+            f"None; got {self.prior!r}"
         )
 
     def _own_prior(self) -> Any:
@@ -66,7 +67,7 @@ class _GaussianBase(GenerativeBase):
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Two classes: the log odds of the second, (n_samples,); more: ln p(x, y), (n_samples, n_classes)."""
-        joint = self.predict_joint_log_proba(X)
+        joint = self._fit_value.log_scores(self._rows(X))
         if joint.shape[1] != 2:
             return joint
         warn_impossible(joint)
@@ -95,7 +96,7 @@ class GaussianNB(_GaussianBase):
         NaN cells are integrated out, or refused.
     inference : {"exact", "mean", "map", "mle", "unbiased"}, default="exact"
         "unbiased" is "mle" with variances S / (n - 1) (shared: pooled S / (M - K)).
-    class_alpha, class_prior, fit_prior, random_state : see `BernoulliNB`
+    class_alpha, class_prior, fit_prior, likelihood_power, random_state : see `BernoulliNB`
 
     Attributes
     ----------
@@ -131,6 +132,7 @@ class GaussianNB(_GaussianBase):
         class_alpha: Any = 1.0,
         class_prior: Any = None,
         fit_prior: bool = True,
+        likelihood_power: Any = 1.0,
         random_state: Any = None,
     ) -> None:
         self.variance = variance
@@ -141,6 +143,7 @@ class GaussianNB(_GaussianBase):
         self.class_alpha = class_alpha
         self.class_prior = class_prior
         self.fit_prior = fit_prior
+        self.likelihood_power = likelihood_power
         self.random_state = random_state
 
     def _encode(self, X: Any, columns: Columns, purpose: str = "predict") -> Any:
@@ -152,6 +155,8 @@ class GaussianNB(_GaussianBase):
         check_choice("variance", self.variance, ("per_class", "shared"))
         kind = Gaussian if self.variance == "per_class" else SharedVarianceGaussian
         prior = self._check_prior(NormalInverseGamma)
+        if isinstance(prior, str) and prior == "evidence":
+            return kind(None, 0.0, Evidence(), Evidence(), None, n_classes, columns.n_features)
         if isinstance(prior, str):
             shape = -0.5 if self.variance == "per_class" else -0.5 * n_classes
             return kind(None, 0.0, 0.0, shape, 0.0, n_classes, columns.n_features)
@@ -209,7 +214,7 @@ class GaussianDiscriminantAnalysis(_GaussianBase):
         With "marginalize", NaN cells at prediction are integrated out. At fit they are an error.
     inference : {"exact", "mean", "map", "mle", "unbiased"}, default="exact"
         "unbiased" is "mle" with the scatter divided by m - K (per class: n_k - 1).
-    class_alpha, class_prior, fit_prior, random_state : see `BernoulliNB`
+    class_alpha, class_prior, fit_prior, likelihood_power, random_state : see `BernoulliNB`
 
     Attributes
     ----------
@@ -245,6 +250,7 @@ class GaussianDiscriminantAnalysis(_GaussianBase):
         class_alpha: Any = 1.0,
         class_prior: Any = None,
         fit_prior: bool = True,
+        likelihood_power: Any = 1.0,
         random_state: Any = None,
     ) -> None:
         self.covariance = covariance
@@ -255,6 +261,7 @@ class GaussianDiscriminantAnalysis(_GaussianBase):
         self.class_alpha = class_alpha
         self.class_prior = class_prior
         self.fit_prior = fit_prior
+        self.likelihood_power = likelihood_power
         self.random_state = random_state
 
     def _encode(self, X: Any, columns: Columns, purpose: str = "predict") -> Any:
@@ -274,6 +281,8 @@ class GaussianDiscriminantAnalysis(_GaussianBase):
         kind = MultivariateGaussian if self.covariance == "shared" else PerClassMultivariateGaussian
         prior = self._check_prior(NormalInverseWishart)
         d = columns.n_features
+        if isinstance(prior, str) and prior == "evidence":
+            return kind(None, 0.0, Evidence(), Evidence(), None, n_classes, d)
         if isinstance(prior, str):
             df = -float(n_classes) if self.covariance == "shared" else -1.0
             return kind(None, 0.0, 0.0, df, np.zeros((d, d)), n_classes, d)

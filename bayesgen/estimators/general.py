@@ -54,7 +54,7 @@ class GenerativeClassifier(GenerativeBase):
         NaN cells are integrated out where the family can, or refused.
     inference : {"exact", "mean", "map", "mle", "unbiased"}, default="exact"
         "unbiased" is for Gaussian families.
-    class_alpha, class_prior, fit_prior, random_state : see `BernoulliNB`
+    class_alpha, class_prior, fit_prior, likelihood_power, random_state : see `BernoulliNB`
 
     Attributes
     ----------
@@ -82,6 +82,7 @@ class GenerativeClassifier(GenerativeBase):
         class_alpha: Any = 1.0,
         class_prior: Any = None,
         fit_prior: bool = True,
+        likelihood_power: Any = 1.0,
         random_state: Any = None,
     ) -> None:
         self.family = family
@@ -91,6 +92,7 @@ class GenerativeClassifier(GenerativeBase):
         self.class_alpha = class_alpha
         self.class_prior = class_prior
         self.fit_prior = fit_prior
+        self.likelihood_power = likelihood_power
         self.random_state = random_state
 
     def _family(self) -> Any:

@@ -90,7 +90,7 @@ class MixedNB(GenerativeBase, _BaseComposition):
     inference : {"exact", "mean", "map", "mle"}, default="exact"
         Route of the class probabilities. Each block has its own; those that "auto" makes are "exact". Columns in
         no block are not used.
-    class_alpha, class_prior, fit_prior, random_state : see `BernoulliNB`
+    class_alpha, class_prior, fit_prior, likelihood_power, random_state : see `BernoulliNB`
 
     Attributes
     ----------
@@ -115,6 +115,7 @@ class MixedNB(GenerativeBase, _BaseComposition):
         class_alpha: Any = 1.0,
         class_prior: Any = None,
         fit_prior: bool = True,
+        likelihood_power: Any = 1.0,
         random_state: Any = None,
     ) -> None:
         self.blocks = blocks
@@ -122,6 +123,7 @@ class MixedNB(GenerativeBase, _BaseComposition):
         self.class_alpha = class_alpha
         self.class_prior = class_prior
         self.fit_prior = fit_prior
+        self.likelihood_power = likelihood_power
         self.random_state = random_state
 
     missing = "marginalize"  # each block decides

@@ -10,6 +10,7 @@ from bayesgen.estimators import _input
 from bayesgen.estimators._base import GenerativeBase
 from bayesgen.estimators._options import DROP_NAN, check_missing, own_prior
 from bayesgen.families import Poisson
+from bayesgen.learning import Evidence
 from bayesgen.own_priors import WithOwnPrior, is_distribution
 from bayesgen.priors import Gamma
 from bayesgen.statistics import Columns
@@ -26,7 +27,7 @@ class PoissonNB(GenerativeBase):
         Prior of the rates; default ``Gamma(shape=1.0, rate=1.0)``.
     missing : {"marginalize", "error"}, default="marginalize"
         NaN cells are integrated out, or refused.
-    inference, class_alpha, class_prior, fit_prior, random_state : see `BernoulliNB`
+    inference, class_alpha, class_prior, fit_prior, likelihood_power, random_state : see `BernoulliNB`
 
     Attributes
     ----------
@@ -53,6 +54,7 @@ class PoissonNB(GenerativeBase):
         class_alpha: Any = 1.0,
         class_prior: Any = None,
         fit_prior: bool = True,
+        likelihood_power: Any = 1.0,
         random_state: Any = None,
     ) -> None:
         self.prior = prior
@@ -61,6 +63,7 @@ class PoissonNB(GenerativeBase):
         self.class_alpha = class_alpha
         self.class_prior = class_prior
         self.fit_prior = fit_prior
+        self.likelihood_power = likelihood_power
         self.random_state = random_state
 
     def _encode(self, X: Any, columns: Columns, purpose: str = "predict") -> Any:
@@ -81,8 +84,12 @@ class PoissonNB(GenerativeBase):
                     "function that declares it as the site 'rate', with inference='nuts'; a Gamma has a closed form"
                 )
             prior = Gamma(np.asarray(prior.concentration, float), np.asarray(prior.rate, float))
+        if isinstance(prior, str) and prior == "evidence":
+            return Poisson(Evidence(), Evidence(), n_classes, columns.n_features)
         if not isinstance(prior, Gamma):
-            raise ValueError(f"prior must be a Gamma; got {prior!r}")
+            raise ValueError(
+                f"prior must be a Gamma, 'evidence', a function that declares NumPyro sites; got {prior!r}"
+            )
         return Poisson(prior.shape, prior.rate, n_classes, columns.n_features)
 
     def _own_prior(self) -> Any:

@@ -106,6 +106,10 @@ class BernoulliNB(_Words):
         Known class probabilities.
     fit_prior : bool, default=True
         False: all classes equally probable.
+    likelihood_power : float or "loo", default=1.0
+        Exponent of p(x | y) in predictions of the class (not in ln p(x), evidence or draws of rows). "loo": the one
+        that predicts each training label best from the other rows, which takes back what columns that repeat each
+        other make naive Bayes too sure of.
     random_state : int, Generator, RandomState or None
         For draws.
 
@@ -140,6 +144,7 @@ class BernoulliNB(_Words):
         class_alpha: Any = 1.0,
         class_prior: Any = None,
         fit_prior: bool = True,
+        likelihood_power: Any = 1.0,
         random_state: Any = None,
     ) -> None:
         self.alpha = alpha
@@ -152,6 +157,7 @@ class BernoulliNB(_Words):
         self.class_alpha = class_alpha
         self.class_prior = class_prior
         self.fit_prior = fit_prior
+        self.likelihood_power = likelihood_power
         self.random_state = random_state
 
     def _encode(self, X: Any, columns: Columns, purpose: str = "predict") -> Any:
@@ -230,7 +236,7 @@ class MultinomialNB(_Words):
         With "tokens", X is a list of sequences of token ids; ids outside the vocabulary are dropped.
     vocabulary_size : int, optional
         Number of words for token input; default: the largest id at fit, plus one.
-    inference, class_alpha, class_prior, fit_prior, random_state : see `BernoulliNB`
+    inference, class_alpha, class_prior, fit_prior, likelihood_power, random_state : see `BernoulliNB`
 
     Attributes
     ----------
@@ -265,6 +271,7 @@ class MultinomialNB(_Words):
         class_alpha: Any = 1.0,
         class_prior: Any = None,
         fit_prior: bool = True,
+        likelihood_power: Any = 1.0,
         random_state: Any = None,
     ) -> None:
         self.alpha = alpha
@@ -276,6 +283,7 @@ class MultinomialNB(_Words):
         self.class_alpha = class_alpha
         self.class_prior = class_prior
         self.fit_prior = fit_prior
+        self.likelihood_power = likelihood_power
         self.random_state = random_state
 
     def _encode(self, X: Any, columns: Columns, purpose: str = "predict") -> Any:

@@ -183,6 +183,13 @@ class Family:
     def check(self, x: Any, names: Names = None) -> None:
         """Raise `ValueError`, naming the column, if x is outside the support."""
 
+    def learn(self: F, stats: Any) -> tuple[F, Any] | None:
+        """The family with hyperparameters that maximise the evidence, where it asks for them, and what was learned.
+
+        None where nothing is to be learned.
+        """
+        return None
+
     def resolve(self: F, stats: Any) -> F:
         """The family with hyperparameters that were None filled in from sufficient statistics."""
         return self

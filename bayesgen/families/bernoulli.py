@@ -40,6 +40,7 @@ from bayesgen.families.base import (
     split_missing,
     static,
 )
+from bayesgen.learning import Evidence, maximise_concentration
 
 NO_ROWS = "class {cls} has no observed value of {columns}: its relative frequency is 0/0"
 
@@ -206,6 +207,15 @@ class Bernoulli(Family):
         """Beta(a + ones, b + zeros)."""
         a, b = self.concentrations()
         return self.replace(a=a + stats.present, b=b + stats.absent)
+
+    def learn(self, stats: Any) -> Any:
+        """See `Family.learn`."""
+        if not isinstance(self.a, Evidence):
+            return None
+        cells = list(np.moveaxis(np.stack([stats.present, stats.absent], axis=-1), 1, 0))
+        value, weights, learned = maximise_concentration(cells, self.a)
+        table = np.stack(weights)
+        return self.replace(a=value[:, None] * table[:, 0], b=value[:, None] * table[:, 1]), learned
 
     def log_density(self, params: BernoulliParams) -> Array:
         """See `Family.log_density`."""

@@ -37,6 +37,7 @@ from bayesgen.families.base import (
     refuse_columns,
     static,
 )
+from bayesgen.learning import Evidence, maximise_concentration
 
 NO_ROWS = (
     "class {cls} has no observed value of {columns}, so its level probabilities are 0/0 (or have no unique mode); "
@@ -232,6 +233,13 @@ class Categorical(Family):
 
     def _columns(self, cells: Array) -> list[Array]:
         return [cells[..., a:b] for a, b in zip(self.offsets[:-1], self.offsets[1:], strict=True)]
+
+    def learn(self, stats: Any) -> Any:
+        """See `Family.learn`."""
+        if not isinstance(self.alpha, Evidence):
+            return None
+        value, weights, learned = maximise_concentration(self._columns(stats.level_count), self.alpha)
+        return self.replace(alpha=value[:, None] * np.concatenate(weights)), learned
 
     def log_density(self, params: CategoricalParams) -> Array:
         """See `Family.log_density`."""

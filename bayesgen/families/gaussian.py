@@ -51,6 +51,7 @@ from bayesgen.families.moments import (
     update_mean,
     weighted_parts,
 )
+from bayesgen.learning import REACH, Evidence, maximise_evidence
 
 __all__ = ["Diagonal", "Gaussian", "GaussianParams", "GaussianStats"]
 
@@ -291,6 +292,20 @@ class Diagonal(Family):
             v = default_variance(*stats[:3], stats.scatter.sum(axis=0))
             changes["scale"] = (np.asarray(self.shape, dtype=float) - 1.0) * v
         return self.replace(**changes) if changes else self
+
+    def learn(self, stats: GaussianStats) -> Any:
+        """See `Family.learn`: mean precision and shape, with the scale that keeps the data's E[variance]."""
+        if not isinstance(self.shape, Evidence):
+            return None
+        default = self.replace(mean_precision=1.0, shape=2.0, scale=None).resolve(stats)
+
+        def make(t: Any) -> Any:
+            kappa, excess = namespace(t).exp(t)
+            return default.replace(mean_precision=kappa, shape=1.0 + excess, scale=excess * default.scale)
+
+        learned = maximise_evidence(make, stats, ("mean_precision", "shape - 1"))
+        kappa, excess = np.clip(learned.value, np.exp(-REACH), np.exp(REACH))
+        return default.replace(mean_precision=kappa, shape=1.0 + excess, scale=excess * default.scale), learned
 
     def _update(self, stats: GaussianStats) -> tuple[Array, Array, Array, Array]:
         """Posterior location (high, low), mean precision and Q."""

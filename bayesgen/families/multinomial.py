@@ -43,6 +43,7 @@ from bayesgen.families.base import (
     refuse_columns,
     static,
 )
+from bayesgen.learning import Evidence, maximise_concentration
 
 NO_WORDS = (
     "class {cls} has no words, so its word probabilities are 0/0 (or its mode is not unique); use "
@@ -208,6 +209,13 @@ class Multinomial(Family):
     def condition(self, stats: MultinomialStats) -> Multinomial:
         """Dirichlet(alpha + counts)."""
         return self.replace(alpha=self.concentration() + stats.word_count)
+
+    def learn(self, stats: Any) -> Any:
+        """See `Family.learn`."""
+        if not isinstance(self.alpha, Evidence):
+            return None
+        value, weights, learned = maximise_concentration([stats.word_count], self.alpha, float(stats.log_coefficient))
+        return self.replace(alpha=value[:, None] * weights[0]), learned
 
     def log_density(self, params: MultinomialParams) -> Array:
         """See `Family.log_density`."""

@@ -49,6 +49,7 @@ from bayesgen.families.moments import (
     update_mean,
     weighted_parts,
 )
+from bayesgen.learning import REACH, Evidence, maximise_evidence
 
 __all__ = [
     "FactoredParams",
@@ -275,6 +276,21 @@ class Multivariate(Family):
             v = default_variance(stats.weight[:, None], stats.mean, stats.mean_low, diagonal)
             changes["scale"] = (df[..., None, None] - d - 1.0) * np.diag(v)
         return self.replace(**changes) if changes else self
+
+    def learn(self, stats: MultivariateGaussianStats) -> Any:
+        """See `Family.learn`: mean precision and degrees of freedom, with the scale that keeps E[covariance]."""
+        if not isinstance(self.df, Evidence):
+            return None
+        d = self.n_features
+        default = self.replace(mean_precision=1.0, df=d + 2.0, scale=None).resolve(stats)
+
+        def make(t: Any) -> Any:
+            kappa, excess = namespace(t).exp(t)
+            return default.replace(mean_precision=kappa, df=d + 1.0 + excess, scale=excess * default.scale)
+
+        learned = maximise_evidence(make, stats, ("mean_precision", "df - n_features - 1"))
+        kappa, excess = np.clip(learned.value, np.exp(-REACH), np.exp(REACH))
+        return default.replace(mean_precision=kappa, df=d + 1.0 + excess, scale=excess * default.scale), learned
 
     def _update(self, stats: MultivariateGaussianStats) -> tuple[Array, Array, Array, Array]:
         """Posterior location (high, low), mean precision, and the scale each class adds, (K, d, d) less S."""

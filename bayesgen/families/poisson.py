@@ -55,6 +55,7 @@ from bayesgen.families.base import (
     split_missing,
     static,
 )
+from bayesgen.learning import REACH, Evidence, maximise_evidence
 
 NO_ROWS = "class {cls} has no observed value of {columns}: its mean count is 0/0"
 
@@ -231,6 +232,19 @@ class Poisson(Family):
         """Gamma(shape + total, rate + observed)."""
         shape, rate = self.hyper()
         return self.replace(shape=shape + stats.total, rate=rate + stats.observed)
+
+    def learn(self, stats: Any) -> Any:
+        """See `Family.learn`: the shape and rate of one Gamma for all cells."""
+        if not isinstance(self.shape, Evidence):
+            return None
+
+        def make(t: Any) -> Poisson:
+            shape, mean = namespace(t).exp(t)
+            return self.replace(shape=shape, rate=shape / mean)
+
+        learned = maximise_evidence(make, stats, ("shape", "mean"))
+        shape, mean = np.clip(learned.value, np.exp(-REACH), np.exp(REACH))
+        return self.replace(shape=shape, rate=shape / mean), learned
 
     def log_density(self, params: PoissonParams) -> Array:
         """See `Family.log_density`."""
