@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from bayesgen.nuts import NUTSOptions
     from bayesgen.own_priors import HierarchicalCovariancePrior, HierarchicalDirichlet, LKJPrior
     from bayesgen.priors import Gamma, NormalInverseGamma, NormalInverseWishart
+    from bayesgen.relevance import EvidenceSelector, FeatureRelevance, feature_relevance
     from bayesgen.statistics import Statistics
 
 __version__ = "0.1.0"
@@ -34,6 +35,8 @@ _HOME = {
     "BernoulliNB": "estimators",
     "CategoricalNB": "estimators",
     "Evidence": "learning",
+    "EvidenceSelector": "relevance",
+    "FeatureRelevance": "relevance",
     "Gamma": "priors",
     "GaussianDiscriminantAnalysis": "estimators",
     "GaussianNB": "estimators",
@@ -52,6 +55,7 @@ _HOME = {
     "Statistics": "statistics",
     "UndefinedNumberError": "exceptions",
     "ZeroProbabilityWarning": "exceptions",
+    "feature_relevance": "relevance",
 }
 
 _ELSEWHERE = {  # names of scikit-learn, and what to use here
@@ -64,6 +68,8 @@ __all__ = [
     "BernoulliNB",
     "CategoricalNB",
     "Evidence",
+    "EvidenceSelector",
+    "FeatureRelevance",
     "Gamma",
     "GaussianDiscriminantAnalysis",
     "GaussianNB",
@@ -83,6 +89,7 @@ __all__ = [
     "UndefinedNumberError",
     "ZeroProbabilityWarning",
     "families",
+    "feature_relevance",
     "plots",
 ]
 

@@ -455,8 +455,11 @@ class Fit(_Value):
 
 
 def best_power(log_class: np.ndarray, features: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> float:
-    r"""The power :math:`\\eta \\ge 0` that maximises the weighted sum of
-    :math:`\\ln\\mathrm{softmax}_k[\\ln p(y{=}k) + \\eta\\ln p(x \\mid y{=}k)]_{y_i}`, a concave problem.
+    r"""The power of the likelihood that predicts the labels best, by leave-one-out.
+
+    It maximises the weighted sum of
+    :math:`\ln\mathrm{softmax}_k[\ln p(y{=}k) + \eta\ln p(x \mid y{=}k)]_{y_i}` over :math:`\eta \ge 0`, a concave
+    problem.
 
     Rows that are impossible in their own class, or have no leave-one-out density, have no say.
     """

@@ -69,8 +69,8 @@ class GenerativeBase(Prediction, Program, ClassifierMixin, Shell):
             return replace(fit, power=float(self.likelihood_power))
         if rows is None:
             raise ValueError(
-                "likelihood_power='loo' is learned from all rows together, which are not kept: with partial_fit, merge, "
-                "forget or from_statistics use likelihood_power=1.0, then tune_likelihood_power(X, y)"
+                "likelihood_power='loo' is learned from all rows together, which are not kept: with partial_fit, "
+                "merge, forget or from_statistics use likelihood_power=1.0, then tune_likelihood_power(X, y)"
             )
         fit.check_predictive()
         _, x, codes, weights = rows

@@ -215,8 +215,8 @@ class Prediction(Shell):
         gone = int(np.isnan(out.joint).sum())
         if gone:
             warnings.warn(
-                f"{gone} of {len(labels.codes)} rows have no leave-one-out density (the posterior without them is improper, or "
-                "no class can generate them): NaN",
+                f"{gone} of {len(labels.codes)} rows have no leave-one-out density (the posterior without them is "
+                "improper, or no class can generate them): NaN",
                 ZeroProbabilityWarning,
                 stacklevel=2,
             )

@@ -218,6 +218,14 @@ class Family:
         """
         raise ValueError(f"the log odds of {type(self).__name__} are not linear in x")
 
+    def pool_classes(self, stats: Any) -> Any:
+        """The statistics of all classes together, as those of one class."""
+        return type(stats)(*(s if np.ndim(s) == 0 else s.sum(axis=0, keepdims=True) for s in stats))
+
+    def log_evidence_columns(self, stats: Any) -> Array:
+        """Log of p(x_j | y) of each column alone, (d,), up to terms that no prior changes; or `ValueError`."""
+        raise ValueError(f"{type(self).__name__} has no evidence of single columns")
+
     def log_prob_moments(self, x: Any) -> tuple[Array, Array]:
         """Mean and variance of ln p(x | y = k, parameters) under this distribution of the parameters, (n, K) each.
 

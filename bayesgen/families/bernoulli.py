@@ -250,9 +250,13 @@ class Bernoulli(Family):
         """A Polya urn for each class and column."""
         if isinstance(stats, dirichlet.UniqueCounts):
             return stats.log_evidence(self.a)
+        return self.log_evidence_columns(stats).sum()
+
+    def log_evidence_columns(self, stats: BernoulliStats) -> Array:
+        """See `Family.log_evidence_columns`."""
         a, b = self.concentrations()
         ones, zeros = stats.present, stats.absent
-        return (log_rising(a, ones) + log_rising(b, zeros) - log_rising(a + b, ones + zeros)).sum()
+        return (log_rising(a, ones) + log_rising(b, zeros) - log_rising(a + b, ones + zeros)).sum(0)
 
     def log_loo(self, x: Any, y: Any, stats: BernoulliStats) -> np.ndarray:
         """See `Family.log_loo`: a row leaves the counts of its own class only."""

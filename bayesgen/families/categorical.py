@@ -285,8 +285,13 @@ class Categorical(Family):
         """A Polya urn for each class and column."""
         if isinstance(stats, dirichlet.UniqueCounts):
             return stats.log_evidence(self.alpha)
-        pairs = zip(self._columns(self.concentration()), self._columns(stats.level_count), strict=True)
-        return sum(dirichlet.log_evidence(alpha, count).sum() for alpha, count in pairs)
+        return self.log_evidence_columns(stats).sum()
+
+    def log_evidence_columns(self, stats: CategoricalStats) -> Array:
+        """See `Family.log_evidence_columns`."""
+        alpha = self.concentration()
+        pairs = zip(self._columns(alpha), self._columns(stats.level_count), strict=True)
+        return namespace(alpha).stack([dirichlet.log_evidence(a, count).sum() for a, count in pairs])
 
     def log_loo(self, x: Any, y: Any, stats: CategoricalStats) -> np.ndarray:
         """See `Family.log_loo`: a row leaves the counts of its own class only."""

@@ -18,6 +18,7 @@ zero keep their digits. [BDA3 sections 3.2-3.3; Murphy 2012, section 4.6; Murphy
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -354,6 +355,11 @@ class Diagonal(Family):
         mean, rest = two_sum(loc, low + noise)
         return GaussianParams(mean, rest, np.broadcast_to(variance, mean.shape))
 
+    def pool_classes(self, stats: GaussianStats) -> GaussianStats:
+        """See `Family.pool_classes`: Chan's rule."""
+        parts = [GaussianStats(*(s[k : k + 1] for s in stats)) for k in range(len(stats.weight))]
+        return functools.reduce(self.merge, parts)
+
     # ---- sampling
 
     def variables(self, params: GaussianParams) -> dict[str, Array]:
@@ -540,13 +546,17 @@ class Gaussian(Diagonal):
 
     def log_evidence(self, stats: GaussianStats) -> Array:
         """See `Family.log_evidence`."""
+        return self.log_evidence_columns(stats).sum()
+
+    def log_evidence_columns(self, stats: GaussianStats) -> Array:
+        """See `Family.log_evidence_columns`."""
         a, b = self.inverse_gamma()
         _, _, kappa = self.hyper()
         *_, q = self._update(stats)
         xp = namespace(a, b, kappa, q)
         n = stats.weight
         cells = log_rising(a, 0.5 * n) - a * xp.log1p(q / b) - 0.5 * n * xp.log(2 * np.pi * (b + q))
-        return (cells - 0.5 * xp.log1p(n / kappa)).sum()
+        return (cells - 0.5 * xp.log1p(n / kappa)).sum(0)
 
     def log_loo(self, x: Any, y: Any, stats: GaussianStats) -> np.ndarray:
         """See `Family.log_loo`: only the row's own class changes."""

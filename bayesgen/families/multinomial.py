@@ -252,6 +252,13 @@ class Multinomial(Family):
             return stats.log_evidence(self.alpha)
         return dirichlet.log_evidence(self.concentration(), stats.word_count).sum() + stats.log_coefficient
 
+    def log_evidence_columns(self, stats: MultinomialStats) -> Array:
+        """See `Family.log_evidence_columns`: the word against all others together, a beta-binomial."""
+        alpha, count = self.concentration(), stats.word_count
+        total, length = alpha.sum(-1, keepdims=True), count.sum(-1, keepdims=True)
+        word = log_rising(alpha, count) + log_rising(total - alpha, length - count)
+        return (word - log_rising(total, length)).sum(0)
+
     def log_loo(self, x: Any, y: Any, stats: MultinomialStats) -> np.ndarray:
         """See `Family.log_loo`: a document leaves the counts of its own class only."""
         codes, w = own_class(y)

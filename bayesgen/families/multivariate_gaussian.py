@@ -35,7 +35,7 @@ from bayesgen._math import Array, log_multigamma_ratio, log_rising, namespace, s
 from bayesgen._random import generator
 from bayesgen.families import dirichlet
 from bayesgen.families.base import Family, Labels, Names, Problem, as_weights, class_count, family, own_class, static
-from bayesgen.families.gaussian import LOG_2PI, LOST_DIGITS, NEAR
+from bayesgen.families.gaussian import LOG_2PI, LOST_DIGITS, NEAR, Diagonal, GaussianStats
 from bayesgen.families.moments import (
     align_constant,
     check_scale,
@@ -49,6 +49,7 @@ from bayesgen.families.moments import (
     update_mean,
     weighted_parts,
 )
+from bayesgen.families.shared_variance_gaussian import SharedVarianceGaussian
 from bayesgen.learning import REACH, Evidence, maximise_evidence
 
 __all__ = [
@@ -171,6 +172,15 @@ def _near_identity_inverse(log_diagonal: Array, strict: Array) -> Array:
         out = out + out @ power
         reach *= 2
     return out * scale[..., None, :]
+
+
+def _column_stats(stats: MultivariateGaussianStats) -> GaussianStats:
+    """Statistics of the columns alone; a pooled scatter is given to the first class."""
+    weight = np.broadcast_to(stats.weight[:, None], stats.mean.shape)
+    scatter = np.zeros(stats.mean.shape)
+    diagonal = np.diagonal(stats.scatter, axis1=-2, axis2=-1)
+    scatter[: 1 if diagonal.ndim == 1 else None] = diagonal
+    return GaussianStats(weight, stats.mean, stats.mean_low, scatter)
 
 
 def _outer(v: Array) -> Array:
@@ -473,6 +483,24 @@ class Multivariate(Family):
         mean, rest = two_sum(loc, low + step)
         return MultivariateGaussianParams(mean, rest, np.swapaxes(root, -1, -2) @ root)
 
+    def _columns_model(self) -> tuple[type[Diagonal], Array, Array]:
+        """Family of the columns alone, and shape and scale of their variances: IW(nu, Psi) has IG marginals."""
+        raise NotImplementedError
+
+    def pool_classes(self, stats: MultivariateGaussianStats) -> GaussianStats:
+        """See `Family.pool_classes`: of the columns alone."""
+        kind, _, _ = self._columns_model()
+        return kind().pool_classes(_column_stats(stats))
+
+    def log_evidence_columns(self, stats: Any) -> Array:
+        """See `Family.log_evidence_columns`: of the marginal of each column."""
+        kind, shape, scale = self._columns_model()
+        loc, low, kappa = self.hyper()
+        columns = stats if isinstance(stats, GaussianStats) else _column_stats(stats)
+        family: Any = kind
+        model = family(loc, low, kappa[:, None], shape, scale, self.n_classes, self.n_features)
+        return model.log_evidence_columns(columns)
+
     # ---- sampling
 
     def variables(self, params: Any) -> dict[str, Array]:
@@ -664,6 +692,10 @@ class MultivariateGaussian(Multivariate):
         """See `Multivariate.inverse_wishart`."""
         xp = namespace(self.df, self.scale)
         return xp.asarray(self.df, dtype=float), xp.asarray(self.scale, dtype=float)
+
+    def _columns_model(self) -> tuple[type[Diagonal], Array, Array]:
+        df, scale = self.inverse_wishart()
+        return SharedVarianceGaussian, 0.5 * (df - self.n_features + 1.0), 0.5 * np.diagonal(scale)
 
     def _sample_covariance(self) -> Any:
         import numpyro

@@ -10,7 +10,7 @@ from bayesgen import _kernels
 from bayesgen._linalg import log_det_growth
 from bayesgen._math import Array, log_multigamma_ratio, namespace, safe_divide
 from bayesgen.families.base import family, static
-from bayesgen.families.gaussian import LOST_DIGITS
+from bayesgen.families.gaussian import LOST_DIGITS, Diagonal, Gaussian
 from bayesgen.families.multivariate_gaussian import (
     LOG_PI,
     Multivariate,
@@ -70,6 +70,11 @@ class PerClassMultivariateGaussian(Multivariate):
         d = self.n_features
         df = xp.broadcast_to(xp.asarray(self.df, dtype=float), (self.n_classes,))
         return df, xp.broadcast_to(xp.asarray(self.scale, dtype=float), (self.n_classes, d, d))
+
+    def _columns_model(self) -> tuple[type[Diagonal], Array, Array]:
+        df, scale = self.inverse_wishart()
+        diagonal = np.diagonal(scale, axis1=-2, axis2=-1)
+        return Gaussian, 0.5 * (df - self.n_features + 1.0)[:, None], 0.5 * diagonal
 
     def _sample_covariance(self) -> Any:
         import numpyro

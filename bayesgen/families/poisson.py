@@ -290,11 +290,14 @@ class Poisson(Family):
 
     def log_evidence(self, stats: PoissonStats) -> Array:
         """See `Family.log_evidence`."""
+        return self.log_evidence_columns(stats).sum() - stats.log_base
+
+    def log_evidence_columns(self, stats: PoissonStats) -> Array:
+        """See `Family.log_evidence_columns`; without ln x!."""
         a, b = self.hyper()
         xp = namespace(a, b)
         s, n = stats.total, stats.observed
-        cells = log_rising(a, s) - a * xp.log1p(n / b) - s * xp.log(b + n)
-        return cells.sum() - stats.log_base
+        return (log_rising(a, s) - a * xp.log1p(n / b) - s * xp.log(b + n)).sum(0)
 
     def log_loo(self, x: Any, y: Any, stats: PoissonStats) -> np.ndarray:
         """See `Family.log_loo`: a row leaves the sums of its own class only."""

@@ -113,13 +113,17 @@ class SharedVarianceGaussian(Diagonal):
 
     def log_evidence(self, stats: GaussianStats) -> Array:
         """See `Family.log_evidence`."""
+        return self.log_evidence_columns(stats).sum()
+
+    def log_evidence_columns(self, stats: GaussianStats) -> Array:
+        """See `Family.log_evidence_columns`."""
         a, b = self.inverse_gamma()
         _, _, kappa = self.hyper()
         *_, q = self._update(stats)
         xp = namespace(a, b, kappa, q)
         n, q = stats.weight.sum(axis=0), q.sum(axis=0)
         columns = log_rising(a, 0.5 * n) - a * xp.log1p(q / b) - 0.5 * n * xp.log(2 * np.pi * (b + q))
-        return columns.sum() - 0.5 * xp.log1p(stats.weight / kappa).sum()
+        return columns - 0.5 * xp.log1p(stats.weight / kappa).sum(0)
 
     def log_loo(self, x: Any, y: Any, stats: GaussianStats) -> np.ndarray:
         """See `Family.log_loo`: the shared variance changes for every class."""
