@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bayesgen import families, plots
+    from bayesgen.comparison import compare
     from bayesgen.estimators import (
         BernoulliNB,
         CategoricalNB,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from bayesgen.own_priors import HierarchicalCovariancePrior, HierarchicalDirichlet, LKJPrior
     from bayesgen.priors import Gamma, NormalInverseGamma, NormalInverseWishart
     from bayesgen.relevance import EvidenceSelector, FeatureRelevance, feature_relevance
+    from bayesgen.smoothing import compare_smoothing
     from bayesgen.statistics import Statistics
 
 __version__ = "0.1.0"
@@ -55,6 +57,8 @@ _HOME = {
     "Statistics": "statistics",
     "UndefinedNumberError": "exceptions",
     "ZeroProbabilityWarning": "exceptions",
+    "compare": "comparison",
+    "compare_smoothing": "smoothing",
     "feature_relevance": "relevance",
 }
 
@@ -88,6 +92,8 @@ __all__ = [
     "Statistics",
     "UndefinedNumberError",
     "ZeroProbabilityWarning",
+    "compare",
+    "compare_smoothing",
     "families",
     "feature_relevance",
     "plots",

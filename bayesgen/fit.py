@@ -224,7 +224,7 @@ class MixedFit(_Value):
         return tuple(p.sample(y, rng, lengths) for p in self.parts)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LooResult:
     r"""Exact leave-one-out of the conjugate model: each row predicted from all the others.
 
@@ -373,8 +373,10 @@ class Fit(_Value):
         return add_class(log_class, self.powered(self.features.log_prob(x)))
 
     def powered(self, features: np.ndarray) -> np.ndarray:
-        """Log densities of the features times the power; an impossible row stays impossible."""
-        return features if self.power == 1.0 else np.where(np.isneginf(features), -np.inf, self.power * features)
+        """Log densities of the features times the power; with power 0 they have no say, even where they are -inf."""
+        if self.power == 0.0:
+            return np.zeros_like(features)
+        return features if self.power == 1.0 else self.power * features
 
     def log_evidence_parts(self) -> dict[str, float]:
         """Logs of p(y) and of p(X | y)."""
@@ -461,34 +463,35 @@ def best_power(log_class: np.ndarray, features: np.ndarray, codes: np.ndarray, w
     :math:`\ln\mathrm{softmax}_k[\ln p(y{=}k) + \eta\ln p(x \mid y{=}k)]_{y_i}` over :math:`\eta \ge 0`, a concave
     problem.
 
-    Rows that are impossible in their own class, or have no leave-one-out density, have no say.
+    Rows that are impossible in their own class, or have no leave-one-out density, have no say; where no row has one,
+    or all classes are alike, the power is 1.
     """
-    own = features[np.arange(len(codes)), codes]
-    use = np.isfinite(own)
-    log_class, weights, own = log_class[use], weights[use], own[use, None]
-    with np.errstate(invalid="ignore"):
-        gap = np.where(np.isfinite(features[use]), features[use] - own, -np.inf)
-    finite = np.isfinite(gap)
-    flat = np.where(finite, gap, 0.0)
+    own = np.arange(len(codes)), codes
+    use = np.isfinite(features[own]) & np.isfinite(log_class[own]) & (weights > 0)
+    log_class, weights, gap = log_class[use], weights[use], features[use] - features[own][use, None]
+    possible = (gap > -np.inf) & (log_class > -np.inf)
+    gap = np.where(possible, gap, 0.0)
 
     def slope(power: float) -> float:
-        scores = np.where(finite, log_class + power * flat, -np.inf)
+        scores = np.where(possible, log_class + power * gap, -np.inf)
         prob = np.exp(scores - logsumexp(scores, keepdims=True))
-        return -float(weights @ (prob * flat).sum(axis=1))
+        return -float(weights @ (prob * gap).sum(axis=1))
 
-    if not use.any() or slope(0.0) <= 0:
+    if not gap.any():
+        return 1.0
+    if slope(0.0) <= 0:
         return 0.0
     high = 1.0
-    while slope(high) > 0:
+    while high < MOST_POWER and slope(high) > 0:
         high *= 2.0
-        if high > MOST_POWER:
-            warnings.warn(
-                "no likelihood power is best: leave-one-out predicts every label right, the more surely the larger the "
-                "power; it stays at 1",
-                UserWarning,
-                stacklevel=2,
-            )
-            return 1.0
+    if (gap <= 0).all() or high >= MOST_POWER:
+        warnings.warn(
+            "no likelihood power is best: leave-one-out predicts every label right, the more surely the larger the "
+            "power; it stays at 1",
+            UserWarning,
+            stacklevel=2,
+        )
+        return 1.0
     return float(brentq(slope, 0.0, high, xtol=1e-12, rtol=1e-12))
 
 

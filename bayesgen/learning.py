@@ -31,6 +31,7 @@ import numpy as np
 from scipy.special import digamma, polygamma
 
 from bayesgen._math import log_rising
+from bayesgen.exceptions import UndefinedNumberError
 
 __all__ = ["Evidence", "LearnedPrior", "maximise_concentration", "maximise_evidence"]
 
@@ -55,7 +56,7 @@ class Evidence:
     >>> from bayesgen import Evidence, MultinomialNB
     >>> model = MultinomialNB(alpha=Evidence()).fit([[9, 1, 0], [7, 0, 2], [0, 6, 3]], [0, 0, 1])
     >>> round(model.alpha_, 3)
-    0.487
+    0.596
     """
 
     per_class: bool = False
@@ -123,6 +124,12 @@ class Counts(NamedTuple):
         return first, second
 
     @property
+    def start(self) -> float:
+        """Log evidence as c goes to 0, where no group has two non-zero cells: the share of each one's weight."""
+        groups = self.total_times[self.total > 0] @ np.log(self.total_weight[self.total > 0])
+        return float(self.times @ np.log(self.weight) - groups)
+
+    @property
     def limit(self) -> float:
         """Log evidence as c goes to infinity."""
         cells = (self.cell * np.log(self.weight)) @ self.times
@@ -130,9 +137,10 @@ class Counts(NamedTuple):
 
     @property
     def tail(self) -> float:
-        """T of the module docstring: the evidence falls towards its limit if it is positive."""
+        """T of the module docstring: the evidence falls towards its limit if it is positive. 0 if it is rounding."""
         cells = (self.cell * (self.cell - 1.0) / self.weight) @ self.times
-        return float(cells - (self.total * (self.total - 1.0) / self.total_weight) @ self.total_times)
+        groups = (self.total * (self.total - 1.0) / self.total_weight) @ self.total_times
+        return float(cells - groups) if abs(cells - groups) > 1e-14 * (abs(cells) + abs(groups)) else 0.0
 
 
 def digamma_rise(z: np.ndarray, n: np.ndarray) -> np.ndarray:
@@ -196,22 +204,25 @@ def background(groups: list[np.ndarray]) -> list[np.ndarray]:
 def maximise_one(counts: Counts, has_pairs: bool, what: str) -> tuple[float, float, float]:
     """The best ln c in [-inf, inf], the standard error of ln c, and the log evidence there."""
     if counts.total.max(initial=0.0) <= 1:
-        raise ValueError(
-            f"{what} cannot be learned: no class holds more than one count, so every value has the same evidence; give "
-            "a number"
+        raise UndefinedNumberError(
+            f"{what} cannot be learned: no class holds more than one count, so the evidence says nothing about it; "
+            "give a number"
         )
-    if not has_pairs:
-        return -np.inf, np.nan, float(counts.value(np.array([SCAN[0]]))[0])
     height = counts.value(SCAN)
     tops = [i for i in range(1, len(SCAN) - 1) if height[i] >= height[i - 1] and height[i] >= height[i + 1]]
     found = [newton(counts, SCAN[i], SCAN[i - 1], SCAN[i + 1]) for i in tops]
-    best = max(found, key=lambda t: float(counts.value(np.array([t]))[0]), default=np.nan)
-    best_height = -np.inf if np.isnan(best) else float(counts.value(np.array([best]))[0])
-    if (counts.tail <= 0 and counts.limit >= best_height) or not found:
-        at_zero = counts.limit < height[0]
-        return (-np.inf, np.nan, float(height[0])) if at_zero else (np.inf, np.nan, counts.limit)
+    # Towards an end the evidence is flat: rounding makes tops there, which must not win.
+    rounding = 1e-12 * float(counts.total @ counts.total_times)
+    ends = [] if has_pairs else [(counts.start, -np.inf)]
+    if counts.tail <= 0 or not found:
+        ends.append((counts.limit, np.inf))
+    inside = [(float(counts.value(np.array([t]))[0]) - rounding * bool(ends), t) for t in found]
+    _, best = max(inside + ends)
+    if not np.isfinite(best):
+        return best, np.nan, counts.limit if best > 0 else counts.start
     curvature = counts.slopes(best)[1]
-    return best, float(1.0 / np.sqrt(-curvature)) if curvature < 0 else np.nan, best_height
+    error = float(1.0 / np.sqrt(-curvature)) if curvature < 0 else np.nan
+    return best, error, float(counts.value(np.array([best]))[0])
 
 
 def newton(counts: Counts, start: float, low: float, high: float) -> float:
@@ -244,12 +255,13 @@ def maximise_concentration(
     weights = background(groups) if ask.base else [np.ones(g.shape[1]) for g in groups]
     rows = [slice(k, k + 1) for k in range(len(groups[0]))] if ask.per_class else [slice(None)]
     parts, found = [], []
-    for k in rows:
+    names = tuple(f"{what}[{k}]" for k in range(len(rows))) if ask.per_class else (what,)
+    for k, name in zip(rows, names, strict=True):
         mine = [(g[k], w) for g, w in zip(groups, weights, strict=True) if g.shape[1]]
         counts = compress(mine)
         pairs = any(((g > 0).sum(axis=1) > 1).any() for g, _ in mine)
         parts.append(counts)
-        found.append(maximise_one(counts, pairs, what))
+        found.append(maximise_one(counts, pairs, name))
     log_c, error, height = (np.array(v) for v in zip(*found, strict=True))
     value = np.exp(log_c)
     if np.isinf(value).any():
@@ -271,7 +283,6 @@ def maximise_concentration(
         table = np.asarray(values, dtype=float).reshape(-1, len(parts))
         return constant + np.sum([p.value(np.log(table[:, i])) for i, p in enumerate(parts)], axis=0)
 
-    names = tuple(f"{what}[{k}]" for k in range(len(parts))) if ask.per_class else (what,)
     learned = LearnedPrior(value, error, float(height.sum()) + constant, names, curve)
     return np.minimum(value, INFINITE), weights, learned
 
@@ -295,7 +306,7 @@ def maximise_evidence(make: Callable[[Any], Any], stats: Any, names: tuple[str, 
         return value if np.isfinite(value) else -np.inf
 
     size = len(names)
-    steps = np.linspace(-REACH, REACH, 26)
+    steps = np.linspace(-REACH, REACH, 16)
     grid = np.stack(np.meshgrid(*[steps] * size), axis=-1).reshape(-1, size)
     start = grid[np.argmax([height(t) for t in grid])]
     found = minimize(
@@ -306,15 +317,17 @@ def maximise_evidence(make: Callable[[Any], Any], stats: Any, names: tuple[str, 
         options={"xatol": 1e-6, "fatol": 1e-10, "maxiter": 2000, "maxfev": 4000},
     )
     best, inside = found.x, np.abs(found.x) < REACH - 0.1
+    best = np.where(inside, best, np.sign(best) * REACH)
     error = np.full(size, np.nan)
-    if inside.all():
-        for _ in range(3):
-            slope, curvature = differences(height, best)
-            if not np.linalg.eigvalsh(-curvature).min() > 0:
-                break
-            step = np.linalg.solve(-curvature, slope)
-            best = best + step if np.abs(step).max() < 0.1 else best
-            error = np.sqrt(np.diagonal(np.linalg.inv(-curvature)))
+    free = np.flatnonzero(inside)  # Newton's method among these, the others held at their ends
+    for _ in range(2 * bool(free.size)):
+        slope, curvature = differences(height, best, free)
+        if not np.linalg.eigvalsh(-curvature).min() > 0:
+            break
+        step = np.linalg.solve(-curvature, slope)
+        if np.abs(step).max() < 0.1:
+            best[free] += step
+        error[free] = np.sqrt(np.diagonal(np.linalg.inv(-curvature)))
     value = np.where(inside, np.exp(best), np.where(best > 0, np.inf, 0.0))
     if not inside.all():
         ends = ", ".join(f"{n} -> {v:g}" for n, v in zip(names, value, strict=True) if not 0 < v < np.inf)
@@ -328,10 +341,10 @@ def maximise_evidence(make: Callable[[Any], Any], stats: Any, names: tuple[str, 
     return LearnedPrior(value, error, height(best), names, curve)
 
 
-def differences(f: Callable[[np.ndarray], float], at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Gradient and Hessian by central differences of fourth order, with a step of 0.01."""
+def differences(f: Callable[[np.ndarray], float], at: np.ndarray, free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Gradient and Hessian in the free coordinates by central differences of fourth order, with a step of 0.01."""
     h = 1e-2
-    eye = h * np.eye(len(at))
+    eye = h * np.eye(len(at))[free]
     weights = ((-2, 1 / 12), (-1, -2 / 3), (1, 2 / 3), (2, -1 / 12))
 
     def slope(t: np.ndarray) -> np.ndarray:

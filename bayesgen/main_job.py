@@ -1,4 +1,4 @@
-"""The main job, on real data, in under a minute: what the command ``bayesgen`` does when it is given nothing.
+"""The command ``bayesgen``, and what it does when it is given nothing: the main job, on real data, in under a minute.
 
 1. The four sentences of a textbook introduction to naive Bayes, worked in full: counts, word probabilities,
    scores, the zero that breaks them, and what repairs it.
@@ -45,14 +45,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit status: 0.
+        The exit status: 0. (What is wrong with the command line or the file ends the process with 2.)
     """
     from bayesgen import ZeroProbabilityWarning, __version__
+    from bayesgen.report.command import add_arguments, run
 
     parser = argparse.ArgumentParser(
         prog="bayesgen",
         description="Naive Bayes and Gaussian discriminant analysis on real data, by every closed-form "
-        "route: a worked example, movie reviews, penguins.",
+        "route: a worked example, movie reviews, penguins. With `compare`, models of a table of your own.",
     )
     parser.add_argument(
         "--out",
@@ -63,7 +64,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--quick", action="store_true", help="fewer reviews, for a first look")
     parser.add_argument("--version", action="version", version=f"bayesgen {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="[compare]")
+    comparing = commands.add_parser(
+        "compare",
+        help="compare the models that suit a table of your own: bayesgen compare FILE --target COLUMN",
+        description="Compare the models that suit a table, and write one page that says what came out.",
+    )
+    add_arguments(comparing)
     options = parser.parse_args(argv)
+    if options.command == "compare":
+        from bayesgen.report.table import ReportError
+
+        try:
+            run(options.file, options.target, options.text, options.out)
+        except ReportError as error:
+            comparing.error(str(error))
+        return 0
     try:
         options.out.mkdir(parents=True, exist_ok=True)
     except FileExistsError:

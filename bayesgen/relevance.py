@@ -15,13 +15,16 @@ References: Kass and Raftery 1995, *Bayes factors*; Barbieri and Berger 2004, *O
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import numpy as np
 from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, clone
 from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.exceptions import UndefinedNumberError
@@ -93,7 +96,7 @@ def feature_relevance(
     >>> from bayesgen import MultinomialNB, feature_relevance
     >>> found = feature_relevance(MultinomialNB(), [[9, 1, 5], [8, 0, 6], [1, 8, 5], [0, 9, 6]], [0, 0, 1, 1])
     >>> found.log_bayes_factor.round(1).tolist()
-    [8.0, 8.1, -1.7]
+    [10.0, 10.0, -1.0]
     """
     if not isinstance(prior_probability, (float, np.floating)) or not 0 < prior_probability < 1:
         raise ValueError(f"prior_probability must be between 0 and 1; got {prior_probability!r}")
@@ -114,15 +117,26 @@ def feature_relevance(
 
 def log_bayes_factors(part: Any) -> np.ndarray:
     """Log Bayes factors of the columns of one family."""
+    if getattr(part, "own", None) is not None:
+        raise ValueError(
+            f"Bayes factors of columns need a prior with a closed form; {type(part.own).__name__} has none: pass an "
+            "estimator with a conjugate prior"
+        )
     prior, stats = part.prior, part.stats
     if part.check_evidence(np.ones(prior.n_classes, dtype=bool)) is not None:
         raise UndefinedNumberError("there are no Bayes factors under an improper prior: state a proper one")
-    one = prior.replace(n_classes=1)
+    one = jax.tree.map(lambda v: once(v, prior.n_classes), prior).replace(n_classes=1)
     try:
         same = one.log_evidence_columns(prior.pool_classes(stats))
     except ValueError as error:
         raise ValueError(f"Bayes factors of columns need a prior that is the same in every class: {error}") from None
     return np.asarray(prior.log_evidence_columns(stats) - same)
+
+
+def once(value: Any, n_classes: int) -> Any:
+    """A hyperparameter written out for each class, once, if it is the same for all."""
+    table = np.ndim(value) > 1 and len(value) == n_classes
+    return value[:1] if table and (value == value[:1]).all() else value
 
 
 class EvidenceSelector(SelectorMixin, BaseEstimator):
@@ -174,11 +188,21 @@ class EvidenceSelector(SelectorMixin, BaseEstimator):
         """
         if self.k is not None and (isinstance(self.k, bool) or not isinstance(self.k, (int, np.integer)) or self.k < 1):
             raise ValueError(f"k must be a whole number, at least 1, or None; got {self.k!r}")
+        if not isinstance(self.threshold, (int, float, np.number)) or not 0 <= self.threshold <= 1:
+            raise ValueError(f"threshold must be a number between 0 and 1; got {self.threshold!r}")
         fitted = clone(self.estimator).set_params(inference="exact").fit(X, y, sample_weight)
         self.relevance_ = feature_relevance(fitted, prior_probability=self.prior_probability)
         self.n_features_in_ = fitted.n_features_in_
         if hasattr(fitted, "feature_names_in_"):
             self.feature_names_in_ = fitted.feature_names_in_
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        if self.k is not None and self.k > self.n_features_in_:
+            warnings.warn(
+                f"k={self.k} is more than the {self.n_features_in_} columns of X: all are kept",
+                UserWarning,
+                stacklevel=2,
+            )
         return self
 
     def _get_support_mask(self) -> np.ndarray:
@@ -193,5 +217,5 @@ class EvidenceSelector(SelectorMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        tags.input_tags.sparse = True
+        tags.input_tags = get_tags(self.estimator).input_tags
         return tags

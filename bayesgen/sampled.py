@@ -104,12 +104,17 @@ class SampledFeatures(_Sampled):
     @cached_property
     def base(self) -> Family:
         """The family with its fixed hyperparameters resolved."""
-        return FeatureFit(self.stated, self.stats, "exact").prior
+        return self._conjugate.prior
+
+    @cached_property
+    def _conjugate(self) -> FeatureFit:
+        """The closed-form fit of the stated prior; it learns what the prior asks of the evidence."""
+        return FeatureFit(self.stated, self.stats, "exact")
 
     @property
     def learned(self) -> Any:
         """See `FeatureFit.learned`."""
-        return FeatureFit(self.stated, self.stats, "exact").learned
+        return self._conjugate.learned
 
     @cached_property
     def own_prior(self) -> OwnPrior | None:
@@ -126,7 +131,7 @@ class SampledFeatures(_Sampled):
     @property
     def conjugate(self) -> FeatureFit | None:
         """The closed form of the same posterior, if there is one."""
-        return FeatureFit(self.stated, self.stats, "exact") if self.own is None else None
+        return self._conjugate if self.own is None else None
 
     def _closed(self, what: str) -> FeatureFit:
         out = self.conjugate

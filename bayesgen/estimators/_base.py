@@ -25,6 +25,11 @@ from bayesgen.families.base import Labels, class_count
 from bayesgen.fit import SAMPLED, Fit, read_only
 from bayesgen.statistics import Columns, Statistics
 
+NO_ROWS = (
+    "likelihood_power='loo' is learned from all rows together, which are not kept: with partial_fit, merge, forget or "
+    "from_statistics use likelihood_power=1.0, then tune_likelihood_power(X, y)"
+)
+
 
 class GenerativeBase(Prediction, Program, ClassifierMixin, Shell):
     """Base of all estimators: learning, merging, forgetting, and what was learned."""
@@ -57,7 +62,7 @@ class GenerativeBase(Prediction, Program, ClassifierMixin, Shell):
         class_prior = self._class_prior_value(len(classes))
         if rows is not None:
             rows = (class_prior, *rows)
-        features = self._features(stated, stats, self.random_state, rows)
+        features = self._features(stated, stats, columns, self.random_state, rows)
         route = "exact" if self._route in SAMPLED else self._route  # class probabilities keep their closed form
         sampled = self._sampled_classes(class_prior, count)
         fit = Fit(class_prior, count, route, features, classes, columns.names, blocks, sampled)
@@ -68,10 +73,7 @@ class GenerativeBase(Prediction, Program, ClassifierMixin, Shell):
         if self.likelihood_power != "loo":
             return replace(fit, power=float(self.likelihood_power))
         if rows is None:
-            raise ValueError(
-                "likelihood_power='loo' is learned from all rows together, which are not kept: with partial_fit, "
-                "merge, forget or from_statistics use likelihood_power=1.0, then tune_likelihood_power(X, y)"
-            )
+            raise ValueError(NO_ROWS)
         fit.check_predictive()
         _, x, codes, weights = rows
         return fit.with_best_power(x, Labels(codes, weights))
@@ -162,6 +164,8 @@ class GenerativeBase(Prediction, Program, ClassifierMixin, Shell):
         -------
         self
         """
+        if isinstance(self.likelihood_power, str) and self.likelihood_power == "loo":
+            raise ValueError(NO_ROWS)
         before = getattr(self, "_learned", None)
         if before is None and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit: the list of all class labels")

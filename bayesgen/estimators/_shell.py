@@ -135,8 +135,8 @@ class Shell(BaseEstimator):
         if isinstance(self.inference, str) or not self._route:
             check_choice("inference", self.inference, (*self._routes, *SAMPLED))
         power = self.likelihood_power
-        number = isinstance(power, (int, float, np.number)) and not isinstance(power, bool)
-        if power != "loo" and not (number and 0 <= power < np.inf):
+        number = isinstance(power, (int, float, np.integer, np.floating)) and not isinstance(power, bool)
+        if not (0 <= power < np.inf if number else isinstance(power, str) and power == "loo"):
             raise ValueError(f"likelihood_power must be a non-negative number or 'loo'; got {power!r}")
         if not isinstance(self.fit_prior, (bool, np.bool_)):
             raise ValueError(f"fit_prior must be True or False; got {self.fit_prior!r}")

@@ -13,6 +13,7 @@ from bayesgen.estimators._options import DROP_NAN, check_choice, check_count, ch
 from bayesgen.estimators._tokens import document_lengths, read_tokens
 from bayesgen.families import Bernoulli, Multinomial
 from bayesgen.fit import Fit
+from bayesgen.learning import Evidence
 from bayesgen.statistics import Columns
 
 __all__ = ["BernoulliNB", "MultinomialNB"]
@@ -185,6 +186,8 @@ class BernoulliNB(_Words):
             if len(self.alpha) != 2:
                 raise ValueError(f"alpha as a tuple is the pair (a, b) of the Beta prior; got {self.alpha!r}")
             a, b = (concentration(v) for v in self.alpha)
+            if isinstance(a, Evidence) or isinstance(b, Evidence):
+                raise ValueError(f"alpha='evidence' learns a and b together, not in a pair; got {self.alpha!r}")
         else:
             a = b = concentration(self.alpha)
         return Bernoulli(a, b, n_classes, columns.n_features)

@@ -274,7 +274,9 @@ class Multinomial(Family):
         # prior is added, so that a small concentration keeps its digits.
         at = codes[row], x.indices
         base = alpha[at] + np.maximum(count[at] - w[row] * x.data, 0.0)
-        own = np.bincount(row, weights=log_rising(base, x.data), minlength=x.shape[0])
+        rising, more = safe_log(base), np.flatnonzero(x.data != 1)  # most words of a document occur once: (z)_1 = z
+        rising[more] = log_rising(base[more], x.data[more])
+        own = np.bincount(row, weights=rising, minlength=x.shape[0])
         length = np.asarray(x.sum(axis=1)).ravel()
         total = alpha.sum(-1)[codes] + np.maximum(count.sum(-1)[codes] - w * length, 0.0)
         own = np.where((total > 0) | (length == 0), own - log_rising(total, length), np.nan)

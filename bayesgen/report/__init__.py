@@ -1,0 +1,1 @@
+"""A report on a table of one's own: the command ``bayesgen compare``."""
