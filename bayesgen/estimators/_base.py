@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from bayesgen.class_prior import ClassPrior
 from bayesgen.estimators import _input, _labels
+from bayesgen.estimators._posterior import Posterior
 from bayesgen.estimators._prediction import Prediction
 from bayesgen.estimators._program import Program
 from bayesgen.estimators._shell import Learned, Shell, new_seed
@@ -26,7 +27,7 @@ from bayesgen.fit import SAMPLED, Fit, read_only
 from bayesgen.statistics import Columns, Statistics
 
 
-class GenerativeBase(Prediction, Program, ClassifierMixin, Shell):
+class GenerativeBase(Prediction, Posterior, Program, ClassifierMixin, Shell):
     """Base of all estimators: learning, merging, forgetting, and what was learned."""
 
     # ------------------------------------------------------------------ learning
@@ -57,7 +58,7 @@ class GenerativeBase(Prediction, Program, ClassifierMixin, Shell):
         class_prior = self._class_prior_value(len(classes))
         if rows is not None:
             rows = (class_prior, *rows)
-        features = self._features(stated, stats, self.random_state, rows)
+        features = self._features(stated, stats, columns, self.random_state, rows)
         route = "exact" if self._route in SAMPLED else self._route  # class probabilities keep their closed form
         sampled = self._sampled_classes(class_prior, count)
         fit = Fit(class_prior, count, route, features, classes, columns.names, blocks, sampled)
