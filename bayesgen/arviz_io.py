@@ -51,7 +51,8 @@ def psis(log_weights: np.ndarray) -> tuple[np.ndarray, float]:
     else:
         from arviz_stats.base import array_stats  # type: ignore[import-not-found, unused-ignore]
 
-        smoothed, khat = array_stats.psislw(log_weights, r_eff=1.0)
+        # The 1.x line takes log likelihoods, and weights by one over them.
+        smoothed, khat = array_stats.psislw(-log_weights, r_eff=1.0)
     return np.asarray(smoothed), float(khat)
 
 
