@@ -191,7 +191,6 @@ def quadrature(own: OwnPrior, base: Family, stats: Any, site: dict[str, Any]) ->
     import jax.numpy as jnp
     from numpyro.distributions import biject_to, constraints
     from scipy.interpolate import CubicSpline
-    from scipy.optimize import minimize_scalar
 
     fn, name = site["fn"], site["name"]
     transform = biject_to(fn.support)
@@ -229,15 +228,7 @@ def quadrature(own: OwnPrior, base: Family, stats: Any, site: dict[str, Any]) ->
             f"the posterior of {name} has no maximum within {coarse[0]:.3g} .. {coarse[-1]:.3g} of its unconstrained "
             "coordinate; use inference='nuts', or a prior on the scale of the data"
         )
-    tops = []
-    for i in sorted(peaks, key=lambda i: -height[i])[:5]:
-        best = minimize_scalar(
-            lambda u: -log_density(u)[0],
-            bounds=(coarse[i - 1], coarse[i + 1]),
-            method="bounded",
-            options={"xatol": 1e-7 * reach},
-        )
-        tops.append((float(best.x), -float(best.fun)))
+    tops = [_climb(log_density, coarse[i - 1], coarse[i + 1]) for i in sorted(peaks, key=lambda i: -height[i])[:5]]
     top = max(h for _, h in tops)
     spans = sorted(_span(log_density, u, top) for u, h in tops if h > top - NATS)
     grid, total = [], []
@@ -252,14 +243,23 @@ def quadrature(own: OwnPrior, base: Family, stats: Any, site: dict[str, Any]) ->
     return Quadrature(name, coordinate, values(coordinate), mass / mass.sum(), top + float(np.log(mass.sum())))
 
 
+def _climb(log_density: Any, low: float, high: float) -> tuple[float, float]:
+    """The maximum between two points, to a millionth of their distance, and its height."""
+    for _ in range(6):
+        u = np.linspace(low, high, 21)
+        height = log_density(u)
+        best = int(np.argmax(height))
+        low, high = u[max(best - 1, 0)], u[min(best + 1, 20)]
+    return float(u[best]), float(height[best])
+
+
 def _span(log_density: Any, peak: float, top: float) -> tuple[float, float]:
-    """Where the log density falls `NATS` below the top on either side of a peak."""
+    """Where the log density has fallen `NATS` below the top on either side of a peak."""
+    steps = 1e-6 * max(1.0, abs(peak)) * 1.5 ** np.arange(46.0)
     ends = []
     for sign in (-1.0, 1.0):
-        step = 1e-6 * max(1.0, abs(peak))
-        while step < 100.0 * max(1.0, abs(peak)) and log_density(peak + sign * step)[0] > top - NATS:
-            step *= 1.5
-        ends.append(peak + sign * step)
+        low = np.flatnonzero(log_density(peak + sign * steps) <= top - NATS)
+        ends.append(peak + sign * steps[low[0] if low.size else -1])
     return ends[0], ends[1]
 
 

@@ -531,3 +531,14 @@ def test_a_learned_background_has_words_as_its_axis(words):
     assert np.array_equal(data["posterior"]["alpha"], sites["alpha"])
     assert np.isfinite(np.asarray(data["log_prior"]["features"])).all()
     assert len(model.summary(top=1)) == 2 + 2 + 2 + 2  # class_prob, alpha, background and probabilities of two words
+
+
+def test_smoothed_weights_follow_the_weights_that_are_smoothed():
+    # One of the ArviZ lines takes log weights, the other log likelihoods, whose sign is the opposite.
+    log_weights = np.random.default_rng(3).normal(size=500)
+    smoothed, khat = arviz_io.psis(log_weights)
+    assert np.argmax(smoothed) == np.argmax(log_weights)
+    np.testing.assert_allclose(np.exp(smoothed).sum(), 1.0, rtol=1e-8)
+    body = log_weights < np.quantile(log_weights, 0.7)  # only the tail is smoothed
+    np.testing.assert_allclose(np.ptp((smoothed - log_weights)[body]), 0.0, atol=1e-10)
+    assert khat < 0.7
