@@ -303,6 +303,7 @@ def test_draws_that_ignore_the_rows_are_found_out():
 
 
 @pytest.mark.slow
+@pytest.mark.calibration
 @every(ONE_HYPERPARAMETER)
 def test_quadrature_over_a_random_concentration_is_calibrated(case):
     found = ranks(case.model, from_program(case, 300, 0), "importance")
@@ -310,6 +311,7 @@ def test_quadrature_over_a_random_concentration_is_calibrated(case):
 
 
 @pytest.mark.slow
+@pytest.mark.calibration
 @every(CORRELATIONS)
 def test_weighted_draws_are_calibrated(case):
     """Worlds whose weights fail are part of the route, with the NUTS that it falls back to; they must be few."""
@@ -324,18 +326,21 @@ def test_weighted_draws_are_calibrated(case):
 
 
 @pytest.mark.slow
+@pytest.mark.calibration
 @every(CONJUGATE)
 def test_nuts_on_the_statistics_is_calibrated(case):
     assert p_value(ranks(case.model, from_program(case, 150, 0), NUTS)) > FALSE_ALARM
 
 
 @pytest.mark.slow
+@pytest.mark.calibration
 @every(CONJUGATE[1:2])
 def test_nuts_under_a_prior_that_is_off_by_one_is_found_out(case):
     assert p_value(ranks(case.wrong, from_families(case, 150, 0), NUTS)) < FALSE_ALARM
 
 
 @pytest.mark.slow
+@pytest.mark.calibration
 @every(ONE_HYPERPARAMETER[:1] + SEVERAL_HYPERPARAMETERS)
 def test_nuts_on_hyperparameters_is_calibrated(case):
     forms: list[str] = []
@@ -345,12 +350,14 @@ def test_nuts_on_hyperparameters_is_calibrated(case):
 
 
 @pytest.mark.slow
+@pytest.mark.calibration
 @every(CORRELATIONS)
 def test_nuts_under_a_prior_of_correlations_is_calibrated(case):
     assert p_value(ranks(case.model, from_program(case, 150, 0), LONGER_NUTS)) > FALSE_ALARM
 
 
 @pytest.mark.slow
+@pytest.mark.calibration
 @every(CONJUGATE[3:4])
 def test_nuts_on_the_rows_is_calibrated(case):
     rows = NUTSOptions(num_warmup=250, num_samples=100, num_chains=2, likelihood="rows")
