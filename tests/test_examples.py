@@ -13,7 +13,8 @@ import pytest
 import bayesgen
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
-SAMPLED = {"gda_full_bayes", "hierarchical_words", "small_data_calibration", "smoothing_is_a_prior"}  # these compile NUTS
+# These compile NUTS.
+SAMPLED = {"gda_full_bayes", "hierarchical_words", "small_data_calibration", "smoothing_is_a_prior"}
 
 
 def case(path: Path) -> Any:
