@@ -8,14 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
-from jax.scipy.special import gammaln, multigammaln, xlog1py, xlogy
+from jax.scipy.special import gammaln, logsumexp, multigammaln, xlog1py, xlogy
 from numpyro.distributions import Distribution, constraints
 from numpyro.distributions.util import multinomial, validate_sample
 
 from bayesgen._linalg import cholesky, inverse_factor, inverse_lower
 from bayesgen._math import Array
 
-__all__ = ["Beta", "Dirichlet", "InverseWishart", "Levels", "NormalVector", "Presence", "WordCounts"]
+__all__ = ["Beta", "Dirichlet", "InverseWishart", "Levels", "LogDirichlet", "NormalVector", "Presence", "WordCounts"]
 
 
 class Dirichlet(dist.Dirichlet):
@@ -25,6 +25,44 @@ class Dirichlet(dist.Dirichlet):
         """The log density; 0 ln 0 = 0."""
         a = self.concentration
         return xlogy(a - 1.0, value).sum(-1) + gammaln(a.sum(-1)) - gammaln(a).sum(-1)
+
+
+class LogDirichlet(Distribution):
+    r"""Logarithms of Dirichlet probabilities up to their common scale, free of constraints.
+
+    :math:`u = \ln\theta + T` with :math:`\theta \sim \mathrm{Dir}(a)` and the total
+    :math:`T = \ln\sum_j e^{u_j} \sim \mathcal N(0, 1/V)` independent of it, so that
+    :math:`p(u) = \frac{1}{B(a)}\prod_j \theta_j^{a_j}\; \mathcal N(T)`: coordinates without the ridge of unnormalised
+    gamma variables and without the order of sticks.
+
+    Parameters
+    ----------
+    concentration : array (V,)
+        a.
+    """
+
+    arg_constraints = {"concentration": constraints.positive}
+    support = constraints.real_vector
+    pytree_data_fields = ("concentration",)
+
+    def __init__(self, concentration: Array) -> None:
+        self.concentration = jnp.asarray(concentration)
+        super().__init__((), self.concentration.shape, validate_args=False)
+
+    def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Array:
+        """Logs of gamma variables, with their total replaced."""
+        gamma_key, total_key = jax.random.split(key)
+        log_gamma = jax.random.loggamma(gamma_key, self.concentration, sample_shape + self.event_shape)
+        total = jax.random.normal(total_key, (*sample_shape, 1)) / jnp.sqrt(self.event_shape[0])
+        return log_gamma - logsumexp(log_gamma, axis=-1, keepdims=True) + total
+
+    def log_prob(self, value: Array) -> Array:
+        """See the class docstring."""
+        a, size = self.concentration, self.event_shape[0]
+        total = logsumexp(value, axis=-1)
+        log_norm = gammaln(a.sum(-1)) - gammaln(a).sum(-1)
+        spread = 0.5 * jnp.log(size / (2 * jnp.pi)) - 0.5 * size * total**2
+        return log_norm + (a * (value - total[..., None])).sum(-1) + spread
 
 
 class Beta(dist.Beta):

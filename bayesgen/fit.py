@@ -267,6 +267,25 @@ class LooResult:
         n = len(self.conditional)
         return float(np.sqrt(n) * self.conditional.std(ddof=1)) if n > 1 else np.nan
 
+    def to_arviz(self, kind: str = "joint") -> Any:
+        """The result as ArviZ holds one, for ``az.compare({"name": result.to_arviz(), ...})``.
+
+        Parameters
+        ----------
+        kind : {"joint", "conditional"}
+            Which of the two densities; compare like with like.
+
+        Returns
+        -------
+        arviz.ELPDData
+            With the densities of rows. They are exact: Pareto k is 0, and the effective number of parameters is NaN.
+        """
+        from bayesgen import arviz_io
+
+        if kind not in ("joint", "conditional"):
+            raise ValueError(f"kind must be 'joint' or 'conditional'; got {kind!r}")
+        return arviz_io.elpd_data(getattr(self, kind), getattr(self, f"se_{kind}"))
+
     def __repr__(self) -> str:
         return (
             f"LooResult(n={len(self.joint)}, elpd_joint={self.elpd_joint:.2f} (se {self.se_joint:.2f}), "

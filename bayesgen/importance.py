@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -21,7 +22,7 @@ import numpy as np
 
 from bayesgen._random import generator
 from bayesgen.families.base import Family
-from bayesgen.nuts import Draws, NUTSOptions
+from bayesgen.nuts import Draws, NUTSOptions, as_arrays, structure
 from bayesgen.own_priors import OwnPrior
 
 __all__ = ["ImportanceOptions", "Quadrature", "Weighted", "hyperparameters", "latent_sites", "parameters", "quadrature"]
@@ -190,7 +191,6 @@ def quadrature(own: OwnPrior, base: Family, stats: Any, site: dict[str, Any]) ->
     import jax.numpy as jnp
     from numpyro.distributions import biject_to, constraints
     from scipy.interpolate import CubicSpline
-    from scipy.optimize import minimize_scalar
 
     fn, name = site["fn"], site["name"]
     transform = biject_to(fn.support)
@@ -228,20 +228,12 @@ def quadrature(own: OwnPrior, base: Family, stats: Any, site: dict[str, Any]) ->
             f"the posterior of {name} has no maximum within {coarse[0]:.3g} .. {coarse[-1]:.3g} of its unconstrained "
             "coordinate; use inference='nuts', or a prior on the scale of the data"
         )
-    tops = []
-    for i in sorted(peaks, key=lambda i: -height[i])[:5]:
-        best = minimize_scalar(
-            lambda u: -log_density(u)[0],
-            bounds=(coarse[i - 1], coarse[i + 1]),
-            method="bounded",
-            options={"xatol": 1e-7 * reach},
-        )
-        tops.append((float(best.x), -float(best.fun)))
+    tops = [_climb(log_density, coarse[i - 1], coarse[i + 1]) for i in sorted(peaks, key=lambda i: -height[i])[:5]]
     top = max(h for _, h in tops)
     spans = sorted(_span(log_density, u, top) for u, h in tops if h > top - NATS)
     grid, total = [], []
     for lo, hi in _union(spans):
-        nodes = np.linspace(lo, hi, 161)
+        nodes = np.linspace(lo, hi, 401)
         fine = np.linspace(lo, hi, 4001)
         density = np.exp(CubicSpline(nodes, np.maximum(log_density(nodes) - top, -2 * NATS))(fine))
         density[[0, -1]] *= 0.5
@@ -251,14 +243,23 @@ def quadrature(own: OwnPrior, base: Family, stats: Any, site: dict[str, Any]) ->
     return Quadrature(name, coordinate, values(coordinate), mass / mass.sum(), top + float(np.log(mass.sum())))
 
 
+def _climb(log_density: Any, low: float, high: float) -> tuple[float, float]:
+    """The maximum between two points, to a millionth of their distance, and its height."""
+    for _ in range(6):
+        u = np.linspace(low, high, 21)
+        height = log_density(u)
+        best = int(np.argmax(height))
+        low, high = u[max(best - 1, 0)], u[min(best + 1, 20)]
+    return float(u[best]), float(height[best])
+
+
 def _span(log_density: Any, peak: float, top: float) -> tuple[float, float]:
-    """Where the log density falls `NATS` below the top on either side of a peak."""
+    """Where the log density has fallen `NATS` below the top on either side of a peak."""
+    steps = 1e-6 * max(1.0, abs(peak)) * 1.5 ** np.arange(46.0)
     ends = []
     for sign in (-1.0, 1.0):
-        step = 1e-6 * max(1.0, abs(peak))
-        while step < 100.0 * max(1.0, abs(peak)) and log_density(peak + sign * step)[0] > top - NATS:
-            step *= 1.5
-        ends.append(peak + sign * step)
+        low = np.flatnonzero(log_density(peak + sign * steps) <= top - NATS)
+        ends.append(peak + sign * steps[low[0] if low.size else -1])
     return ends[0], ends[1]
 
 
@@ -272,49 +273,64 @@ def _union(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
     return out
 
 
+@lru_cache(maxsize=16)
+def _compiled(form: Any, shapes: Any) -> dict[str, Any]:
+    """Functions of a program's flat unconstrained vector, compiled once for all programs of a structure."""
+    from jax.flatten_util import ravel_pytree
+    from numpyro.infer.util import initialize_model
+
+    def parts(args: Any) -> Any:
+        start, potential, post, _ = initialize_model(
+            jax.random.key(0), form, model_args=args, dynamic_args=True, validate_grad=False
+        )
+        flat, unravel = ravel_pytree(start.z)
+        return flat, lambda u: potential(*args)(unravel(u)), lambda u: post(*args)(unravel(u))
+
+    def energy(u: Any, args: Any) -> Any:
+        return parts(args)[1](u)
+
+    return {
+        "start": jax.jit(lambda args: parts(args)[0]),
+        "slope": jax.jit(jax.value_and_grad(energy)),
+        "hessian": jax.jit(jax.hessian(energy)),
+        "many": jax.jit(jax.vmap(energy, in_axes=(0, None))),
+        "sites": jax.jit(jax.vmap(lambda u, args: parts(args)[2](u), in_axes=(0, None))),
+    }
+
+
 def hyperparameters(form: Any, args: tuple[Any, ...], n: int, seed: int) -> tuple[Weighted, int]:
     """Draws of the latent sites of a program with few, n of them, from a multivariate t at the mode; their number."""
     import jax.numpy as jnp
-    from jax.flatten_util import ravel_pytree
-    from numpyro.infer.util import initialize_model
     from scipy.optimize import minimize
 
     begin = time.perf_counter()
     rng = generator(seed)
     with jax.enable_x64(True):
-        start, potential, post, _ = initialize_model(
-            jax.random.key(seed), form, model_args=args, dynamic_args=True, validate_grad=False
-        )
-        flat, unravel = ravel_pytree(start.z)
-        size = flat.shape[0]
+        args = as_arrays(args)
+        program = _compiled(form, structure(args))
+        flat = np.asarray(program["start"](args))
+        size = len(flat)
         if size > MOST_LATENT:
             return Weighted(None, np.inf, 0.0, time.perf_counter() - begin), size
-        value = potential(*args)
-
-        def energy(u: Any) -> Any:
-            return value(unravel(u))
-
-        both = jax.jit(jax.value_and_grad(energy))
 
         def objective(u: np.ndarray) -> tuple[float, np.ndarray]:
-            e, g = both(jnp.asarray(u))
+            e, g = program["slope"](jnp.asarray(u), args)
             return (float(e), np.asarray(g)) if np.isfinite(e) else (1e300, np.zeros(size))
 
         # The largest posterior density among the modes reached from a few starts.
-        starts = [np.asarray(flat), *(rng.standard_normal((4, size)) * 1.5)]
+        starts = [flat, *(rng.standard_normal((4, size)) * 1.5)]
         best = min((minimize(objective, s, jac=True, method="BFGS") for s in starts), key=lambda r: r.fun)
-        hessian = np.asarray(jax.jit(jax.hessian(energy))(jnp.asarray(best.x)))
+        hessian = np.asarray(program["hessian"](jnp.asarray(best.x), args))
         values, vectors = np.linalg.eigh(0.5 * (hessian + hessian.T))
         root = vectors / np.sqrt(np.maximum(values, 1e-8 * max(1.0, values.max())))
         df = 5.0
         stretch = np.sqrt(df / rng.chisquare(df, size=n))[:, None]
         z = rng.standard_normal((n, size)) * stretch
         u = jnp.asarray(best.x + z @ root.T)
-        log_target = -np.asarray(jax.jit(jax.vmap(energy))(u))
+        log_target = -np.asarray(program["many"](u, args))
         log_proposal = -0.5 * (df + size) * np.log1p((z * z).sum(axis=1) / df)
         index, khat, ess = resample(np.where(np.isnan(log_target), -np.inf, log_target) - log_proposal, rng)
-        sites = jax.jit(jax.vmap(lambda v: post(*args)(unravel(v))))(u[index])
-        sites = {k: np.asarray(v) for k, v in sites.items()}
+        sites = {k: np.asarray(v) for k, v in program["sites"](u[index], args).items()}
     return Weighted(sites, khat, ess, time.perf_counter() - begin), size
 
 

@@ -13,7 +13,6 @@ target is close to a standard normal, and a trajectory takes a few steps.
 from __future__ import annotations
 
 import sys
-import threading
 import time
 import warnings
 from dataclasses import dataclass
@@ -55,10 +54,9 @@ class NUTSOptions:
 
     Examples
     --------
-    >>> from bayesgen import GaussianNB, NUTSOptions
-    >>> model = GaussianNB(inference=NUTSOptions(num_warmup=200, num_samples=200, num_chains=2), random_state=0)
-    >>> model.fit([[1.0], [1.4], [5.2], [6.0]], [0, 0, 1, 1]).predict([[1.2]]).tolist()
-    [0]
+    >>> from bayesgen import GaussianDiscriminantAnalysis, LKJPrior, NUTSOptions
+    >>> options = NUTSOptions(num_samples=2000, target_accept_prob=0.95)
+    >>> model = GaussianDiscriminantAnalysis(prior=LKJPrior(2.0), inference=options, random_state=0)
 
     References
     ----------
@@ -218,8 +216,6 @@ def class_form(class_prior: Any, count: Any) -> None:
 
 # ------------------------------------------------------------------------------- running
 
-_LOCK = threading.Lock()  # a cached sampler keeps the state of its run
-
 
 def structure(value: Any) -> tuple[Any, ...]:
     """What a compiled program depends on: the tree, and the shape and type of each leaf."""
@@ -227,19 +223,37 @@ def structure(value: Any) -> tuple[Any, ...]:
     return tree, tuple((np.shape(leaf), np.asarray(leaf).dtype.str) for leaf in leaves)
 
 
-@lru_cache(maxsize=16)
-def _sampler(form: Any, shapes: Any, options: NUTSOptions, progress_bar: bool) -> Any:
-    """A sampler for programs of one structure: a second run with other numbers compiles nothing."""
+def _mcmc(form: Any, options: NUTSOptions, num_chains: int, chain_method: str, progress_bar: bool) -> Any:
+    """NumPyro's sampler of a program."""
     from numpyro.infer import MCMC, NUTS
 
     return MCMC(
         NUTS(form, target_accept_prob=float(options.target_accept_prob)),
         num_warmup=options.num_warmup,
         num_samples=options.num_samples,
-        num_chains=options.num_chains,
-        chain_method=options.chain_method,
+        num_chains=num_chains,
+        chain_method=chain_method,
         progress_bar=progress_bar,
-        jit_model_args=options.chain_method != "parallel",
+    )
+
+
+def _drawn(mcmc: Any, key: Any, args: tuple[Any, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Run; the sites and the fields of the sampler, each (chains, draws, ...)."""
+    mcmc.run(key, *args, extra_fields=FIELDS)
+    return mcmc.get_samples(group_by_chain=True), mcmc.get_extra_fields(group_by_chain=True)
+
+
+@lru_cache(maxsize=16)
+def _sampler(form: Any, shapes: Any, options: NUTSOptions) -> Any:
+    """One compiled function for programs of one structure: a second run with other numbers compiles nothing.
+
+    NumPyro's own reuse of a sampler (``jit_model_args``) compiles the start and the loop of every run again.
+    """
+    vectorized = options.chain_method == "vectorized"
+    return jax.jit(
+        lambda key, args: _drawn(
+            _mcmc(form, options, options.num_chains if vectorized else 1, "vectorized", False), key, args
+        )
     )
 
 
@@ -252,18 +266,24 @@ def shows_progress(choice: bool | None) -> bool:
 
 def run(form: Any, args: tuple[Any, ...], options: NUTSOptions, seed: int) -> Draws:
     """Draws of the program ``form(*args)``."""
-    import jax.numpy as jnp
-
     begin = time.perf_counter()
     with jax.enable_x64(True):
-        args = jax.tree_util.tree_map(lambda v: jnp.asarray(v, dtype=_dtype(v)), args)
-        with _LOCK:
-            mcmc = _sampler(form, structure(args), options, shows_progress(options.progress_bar))
-            mcmc.run(jax.random.key(seed), *args, extra_fields=FIELDS)
-            sites = {k: np.asarray(v) for k, v in mcmc.get_samples(group_by_chain=True).items()}
-            extra = {k: np.asarray(v) for k, v in mcmc.get_extra_fields(group_by_chain=True).items()}
-            # The sampler outlives the run; its draws need not.
-            mcmc._states = mcmc._states_flat = mcmc._last_state = None
+        args = as_arrays(args)
+        key, progress_bar = jax.random.key(seed), shows_progress(options.progress_bar)
+        if progress_bar or options.chain_method == "parallel":
+            found = _drawn(_mcmc(form, options, options.num_chains, options.chain_method, progress_bar), key, args)
+        else:
+            sampler = _sampler(form, structure(args), options)
+            if options.chain_method == "vectorized":
+                found = sampler(key, args)
+            else:
+                chains = [sampler(k, args) for k in jax.random.split(key, options.num_chains)]
+                found = jax.tree_util.tree_map(lambda *c: np.concatenate(c), *chains)
+        sites, extra = jax.tree_util.tree_map(np.asarray, found)
+    if not np.isfinite(extra["potential_energy"]).all():
+        raise RuntimeError(
+            "NUTS found no starting point where the log density and its gradient are finite: check the prior's program"
+        )
     stats = {
         "diverging": extra["diverging"],
         "n_steps": extra["num_steps"],
@@ -275,21 +295,26 @@ def run(form: Any, args: tuple[Any, ...], options: NUTSOptions, seed: int) -> Dr
     return Draws(sites, stats, time.perf_counter() - begin)
 
 
-def _dtype(value: Any) -> Any:
-    """Double precision for real numbers, whatever the user's prior was made with."""
-    kind = np.asarray(value).dtype
-    return np.dtype(float) if kind.kind == "f" else kind
+def as_arrays(args: Any) -> Any:
+    """Arguments of a program as JAX arrays; real numbers in double precision, whatever they were made with."""
+    import jax.numpy as jnp
+
+    def convert(value: Any) -> Any:
+        kind = np.asarray(value).dtype
+        return jnp.asarray(value, dtype=float if kind.kind == "f" else kind)
+
+    return jax.tree_util.tree_map(convert, args)
 
 
 def diagnose(draws: Draws) -> Diagnostics:
-    """Convergence of the draws, over every number that was sampled."""
+    """Convergence of the draws, over every number of the model (coordinates of charts are not of the model)."""
     from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
 
     worst = {"r_hat": (-np.inf, ""), "ess": (np.inf, "")}
     chains, n = draws.shape
     for name, value in draws.sites.items():
-        if n < 4:
-            break
+        if n < 4 or name.startswith("chart_"):
+            continue
         flat = value.reshape(chains, n, -1)
         moving = np.flatnonzero(np.ptp(flat, axis=(0, 1)) > 0)
         if not moving.size:

@@ -152,11 +152,11 @@ def split(stated: Any) -> tuple[Any, Hyperpriors | None]:
 class HierarchicalDirichlet(OwnPrior):
     r"""Word, level or presence probabilities that share a random concentration, and perhaps a background.
 
-    .. math:: \theta_k \sim \mathrm{Dirichlet}(\alpha_k), \qquad \alpha_{kj} = c_k\, g_j,
+    .. math:: \theta_k \sim \mathrm{Dirichlet}(\alpha_k), \qquad \alpha_{kj} = c_k\, V\, \beta_j,
 
-    with c from `concentration`, one for all classes or one for each, and g = 1, or a learned background:
-    :math:`g_j \sim \mathrm{Gamma}(b, b)`, whose normalised values are :math:`\mathrm{Dirichlet}(b, ..., b)`. The
-    average pseudo-count of a word is then about c, and its share of the background is what all classes borrow.
+    with c from `concentration`, one for all classes or one for each, and :math:`\beta_j = 1/V`, or a learned background
+    :math:`\beta \sim \mathrm{Dirichlet}(b, ..., b)`. The average pseudo-count of a word is c, and its share of the
+    background is what all classes borrow.
 
     Parameters
     ----------
@@ -194,16 +194,20 @@ class HierarchicalDirichlet(OwnPrior):
         return dist.LogNormal(0.0, 1.0) if self.concentration is None else self.concentration
 
     def sites(self, base: Family) -> Family:
-        """Sites ``alpha``, () or (K,), and ``background`` (V,)."""
+        """Sites ``alpha``, () or (K,), and ``log_background`` (V,), which makes ``background`` of mean 1."""
+        import jax
+        import jax.numpy as jnp
         import numpyro
-        import numpyro.distributions as dist
+
+        from bayesgen.distributions import LogDirichlet
 
         values = {}
         shape = (base.n_classes,) if self.per_class else ()
         values["alpha"] = numpyro.sample("alpha", self._distribution().expand(shape))
         if self.base is not None:
-            words = dist.Gamma(self.base, self.base).expand((base.n_features,)).to_event(1)
-            values["background"] = numpyro.sample("background", words)
+            log_background = numpyro.sample("log_background", LogDirichlet(jnp.full(base.n_features, self.base)))
+            share = jax.nn.softmax(log_background)
+            values["background"] = numpyro.deterministic("background", base.n_features * share)
         return self.given(base, values)
 
     def given(self, base: Family, values: dict[str, Any]) -> Family:

@@ -6,15 +6,22 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import bayesgen
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+# These compile NUTS.
+SAMPLED = {"gda_full_bayes", "hierarchical_words", "small_data_calibration", "smoothing_is_a_prior"}
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=[path.stem for path in EXAMPLES])
+def case(path: Path) -> Any:
+    return pytest.param(path, id=path.stem, marks=pytest.mark.slow if path.stem in SAMPLED else ())
+
+
+@pytest.mark.parametrize("example", map(case, EXAMPLES))
 def test_an_example_runs_and_draws_its_figure(example: Path, tmp_path: Path) -> None:
     settings = {"BAYESGEN_QUICK": "1", "BAYESGEN_FIGURES": str(tmp_path), "MPLBACKEND": "Agg"}
     # The package that is under test, also where it is not installed.
@@ -25,7 +32,7 @@ def test_an_example_runs_and_draws_its_figure(example: Path, tmp_path: Path) -> 
         env=environment,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=600 if example.stem in SAMPLED else 100,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / f"{example.stem}.png").read_bytes().startswith(b"\x89PNG")

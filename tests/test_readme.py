@@ -14,8 +14,8 @@ def code_blocks(language):
     return re.findall(rf"^```{language}\n(.*?)^```", README.read_text(encoding="utf-8"), flags=re.M | re.S)
 
 
-def test_the_first_example_gives_the_numbers_it_shows():
-    (source,) = code_blocks("python")
+def test_the_examples_give_the_numbers_they_show():
+    source = "\n".join(code_blocks("python"))
     scope, shown = {}, 0
     lines = source.splitlines()
     for statement in ast.parse(source).body:
@@ -28,7 +28,7 @@ def test_the_first_example_gives_the_numbers_it_shows():
         expected = eval(comment.removeprefix("# "), {"array": np.array})
         np.testing.assert_allclose(value, expected, rtol=1e-6)
         shown += 1
-    assert shown == 3
+    assert shown == 4
     assert np.all(scope["lower"] <= scope["upper"])
 
 

@@ -23,8 +23,8 @@ class CategoricalNB(GenerativeBase):
 
     Parameters
     ----------
-    alpha : float, array (n_features,) or (n_classes, n_features), default=1.0
-        Dirichlet concentration (pseudo-count) of each level.
+    alpha : float, array (n_features,) or (n_classes, n_features), or prior, default=1.0
+        Dirichlet concentration (pseudo-count) of each level; random as in `BernoulliNB`.
     force_alpha : bool, default=True
         Accepted for scikit-learn's sake; alpha is always used as given.
     categories : "auto" or list of arrays, default="auto"

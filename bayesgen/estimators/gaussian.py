@@ -86,15 +86,16 @@ class GaussianNB(_GaussianBase):
     ----------
     variance : {"per_class", "shared"}, default="per_class"
         A variance for each class and column, or one for each column.
-    prior : NormalInverseGamma, "reference" or None, default=None
+    prior : NormalInverseGamma, "reference", callable or None, default=None
         None: ``NormalInverseGamma()``, scaled by the data, equivariant under a change of unit; its evidence uses
         the data twice, so state a prior to compare by evidence. "reference": the improper prior proportional to
-        1 / variance.
+        1 / variance. NumPyro distributions for its fields make them random, a function declares NumPyro sites of your
+        own; both need "nuts" or "importance".
     priors : array (n_classes,), optional
         scikit-learn's name of `class_prior`.
     missing : {"marginalize", "error"}, default="marginalize"
         NaN cells are integrated out, or refused.
-    inference : {"exact", "mean", "map", "mle", "unbiased"}, default="exact"
+    inference : {"exact", "mean", "map", "mle", "unbiased", "nuts", "importance"} or their options, default="exact"
         "unbiased" is "mle" with variances S / (n - 1) (shared: pooled S / (M - K)).
     class_alpha, class_prior, fit_prior, likelihood_power, random_state : see `BernoulliNB`
 
@@ -205,14 +206,16 @@ class GaussianDiscriminantAnalysis(_GaussianBase):
     Parameters
     ----------
     covariance : {"shared", "per_class"}, default="shared"
-    prior : NormalInverseWishart, "reference" or None, default=None
+    prior : NormalInverseWishart, LKJPrior, HierarchicalCovariancePrior, "reference", callable or None, default=None
         None: ``NormalInverseWishart()``, scaled by the data, equivariant under a change of unit; its evidence uses
         the data twice, so state a prior to compare by evidence. "reference": the improper prior of Geisser (1964).
+        Priors without a closed form (LKJ, hierarchical, NumPyro distributions for fields, a function that declares
+        NumPyro sites) need "nuts" or "importance".
     priors : array (n_classes,), optional
         scikit-learn's name of `class_prior`.
     missing : {"error", "marginalize"}, default="error"
         With "marginalize", NaN cells at prediction are integrated out. At fit they are an error.
-    inference : {"exact", "mean", "map", "mle", "unbiased"}, default="exact"
+    inference : {"exact", "mean", "map", "mle", "unbiased", "nuts", "importance"} or their options, default="exact"
         "unbiased" is "mle" with the scatter divided by m - K (per class: n_k - 1).
     class_alpha, class_prior, fit_prior, likelihood_power, random_state : see `BernoulliNB`
 

@@ -52,7 +52,7 @@ class GenerativeClassifier(GenerativeBase):
         prior that the family holds, whose hyperparameters may be NumPyro distributions.
     missing : {"marginalize", "error"}, default="marginalize"
         NaN cells are integrated out where the family can, or refused.
-    inference : {"exact", "mean", "map", "mle", "unbiased"}, default="exact"
+    inference : {"exact", "mean", "map", "mle", "unbiased", "nuts", "importance"} or their options, default="exact"
         "unbiased" is for Gaussian families.
     class_alpha, class_prior, fit_prior, likelihood_power, random_state : see `BernoulliNB`
 

@@ -87,7 +87,7 @@ class MixedNB(GenerativeBase, _BaseComposition):
         Columns are names, indices, a mask or a slice. "auto" types every column: booleans and 0/1 are Bernoulli;
         strings, categoricals and whole numbers with at most 20 values are categorical; other numbers are normal. See
         ``blocks_`` for what it decided.
-    inference : {"exact", "mean", "map", "mle"}, default="exact"
+    inference : {"exact", "mean", "map", "mle", "nuts", "importance"} or their options, default="exact"
         Route of the class probabilities. Each block has its own; those that "auto" makes are "exact". Columns in
         no block are not used.
     class_alpha, class_prior, fit_prior, likelihood_power, random_state : see `BernoulliNB`

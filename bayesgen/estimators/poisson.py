@@ -23,8 +23,9 @@ class PoissonNB(GenerativeBase):
 
     Parameters
     ----------
-    prior : Gamma or numpyro.distributions.Gamma, optional
-        Prior of the rates; default ``Gamma(shape=1.0, rate=1.0)``.
+    prior : Gamma, numpyro.distributions.Gamma or callable, optional
+        Prior of the rates; default ``Gamma(shape=1.0, rate=1.0)``. NumPyro distributions for its fields make them
+        random, a function declares NumPyro sites of your own; both need "nuts" or "importance".
     missing : {"marginalize", "error"}, default="marginalize"
         NaN cells are integrated out, or refused.
     inference, class_alpha, class_prior, fit_prior, likelihood_power, random_state : see `BernoulliNB`

@@ -87,8 +87,9 @@ class BernoulliNB(_Words):
 
     Parameters
     ----------
-    alpha : float, array (n_features,) or (n_classes, n_features), or tuple (a, b), default=1.0
-        Beta concentrations (pseudo-counts): a = b = alpha, or a for presence and b for absence.
+    alpha : float, array (n_features,) or (n_classes, n_features), tuple (a, b), or prior, default=1.0
+        Beta concentrations (pseudo-counts): a = b = alpha, or a for presence and b for absence. A NumPyro distribution,
+        a `HierarchicalDirichlet` or a function makes it random; this needs "importance" or "nuts".
     force_alpha : bool, default=True
         Accepted for scikit-learn's sake; alpha is always used as given.
     binarize : float or None, default=0.0
@@ -99,12 +100,13 @@ class BernoulliNB(_Words):
         Number of words for token input; default: the largest id at fit, plus one.
     missing : {"marginalize", "error"}, default="marginalize"
         NaN cells are integrated out, or refused.
-    inference : {"exact", "mean", "map", "mle"}, default="exact"
-        What is put into Bayes' rule; see the user guide on routes.
+    inference : {"exact", "mean", "map", "mle", "nuts", "importance"}, `NUTSOptions` or `ImportanceOptions`
+        What is put into Bayes' rule (default "exact"); see the user guide on routes.
     class_alpha : float or array (n_classes,), default=1.0
         Dirichlet concentration of the class probabilities; 0 gives relative frequencies.
-    class_prior : array (n_classes,), optional
-        Known class probabilities.
+    class_prior : array (n_classes,) or callable, optional
+        Known class probabilities; or a prior of your own, a function of the number of classes that declares NumPyro
+        sites and returns the probabilities (with "nuts").
     fit_prior : bool, default=True
         False: all classes equally probable.
     likelihood_power : float or "loo", default=1.0
@@ -228,8 +230,9 @@ class MultinomialNB(_Words):
 
     Parameters
     ----------
-    alpha : float, array (n_features,) or (n_classes, n_features), default=1.0
-        Dirichlet concentration (pseudo-count) of each word.
+    alpha : float, array (n_features,) or (n_classes, n_features), or prior, default=1.0
+        Dirichlet concentration (pseudo-count) of each word. A NumPyro distribution, a `HierarchicalDirichlet` or a
+        function makes it random; this needs "importance" or "nuts".
     force_alpha : bool, default=True
         Accepted for scikit-learn's sake; alpha is always used as given.
     multinomial_coefficient : bool, default=False

@@ -347,8 +347,14 @@ class Multinomial(Family):
         rng = generator(key)
         lengths = np.broadcast_to(np.asarray(lengths, dtype=np.int64), (len(y),))
         if params is not None:
-            theta = np.exp(params.log_prob)
-            return np.stack([rng.multinomial(m, theta[k]) for k, m in zip(y, lengths, strict=True)]).astype(float)
+            # Token by token: a multinomial draw visits every word of the vocabulary for each document.
+            out = np.zeros((len(y), self.n_features))
+            for k in np.unique(y):
+                rows = np.flatnonzero(y == k)
+                edges = np.cumsum(np.exp(params.log_prob[k]))
+                words = np.searchsorted(edges[:-1] / edges[-1], rng.random(int(lengths[rows].sum())), side="right")
+                np.add.at(out, (np.repeat(rows, lengths[rows]), words), 1.0)
+            return out
         alpha = self.concentration()
         out = np.zeros((len(y), self.n_features))
         for i, (k, m) in enumerate(zip(y, lengths, strict=True)):

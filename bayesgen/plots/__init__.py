@@ -1,0 +1,31 @@
+"""Pictures of fitted models.
+
+Each function draws one thing on one Matplotlib ``Axes`` and returns it, so that a picture can be put into a
+larger figure, given a title or saved by the caller. Matplotlib is imported when a function is
+called, not before.
+
+Numbers are chosen as in ArviZ, by the name of the variable and ``coords``, a dict of the labels to keep along its
+axes: ``coords={"class": "spam", "feature": ["free", "meeting"]}``.
+"""
+
+from bayesgen.plots._boundary import decision_boundary
+from bayesgen.plots._calibration import calibration
+from bayesgen.plots._chains import rank, trace
+from bayesgen.plots._forest import forest
+from bayesgen.plots._pit import pit
+from bayesgen.plots._posterior import posterior, prior_posterior
+from bayesgen.plots._predictive_check import predictive_check
+from bayesgen.plots._smoothing import smoothing_curve
+
+__all__ = [
+    "calibration",
+    "decision_boundary",
+    "forest",
+    "pit",
+    "posterior",
+    "predictive_check",
+    "prior_posterior",
+    "rank",
+    "smoothing_curve",
+    "trace",
+]
