@@ -349,11 +349,12 @@ def warn_doubtful(d: Diagnostics) -> None:
             f"{d.divergences} of {d.n_chains * d.n_draws} draws diverged: raise target_accept_prob, or state a prior "
             "with lighter tails"
         )
+    few = []
     if d.r_hat > MOST_R_HAT:
-        problems.append(f"R-hat of {d.worst_r_hat} is {d.r_hat:.3f}, above {MOST_R_HAT}: the chains do not agree")
+        few.append(f"R-hat of {d.worst_r_hat} is {d.r_hat:.3f}, above {MOST_R_HAT}: the chains do not agree")
     if d.ess < LEAST_ESS * d.n_chains:
-        problems.append(f"{d.worst_ess} has an effective sample size of only {d.ess:.0f}")
-    if len(problems) > d.divergences > 0 or (problems and not d.divergences):
-        problems[-1] += "; raise num_warmup and num_samples"
+        few.append(f"{d.worst_ess} has an effective sample size of only {d.ess:.0f}")
+    if few:
+        problems.append("; ".join(few) + "; raise num_warmup and num_samples")
     if problems:
         warnings.warn("NUTS: " + "; ".join(problems), SamplingWarning, stacklevel=2)
