@@ -25,7 +25,7 @@ matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 from matplotlib.figure import Figure  # noqa: E402
 
-from bayesgen import plots_comparison as plots  # noqa: E402
+from bayesgen import plots  # noqa: E402
 
 RNG = np.random.default_rng(2)
 Y = np.repeat(["auto", "med", "sale"], [14, 10, 12])

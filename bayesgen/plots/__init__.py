@@ -11,6 +11,7 @@ axes: ``coords={"class": "spam", "feature": ["free", "meeting"]}``.
 from bayesgen.plots._boundary import decision_boundary
 from bayesgen.plots._calibration import calibration
 from bayesgen.plots._chains import rank, trace
+from bayesgen.plots._comparison import coefficient_path, comparison, evidence_curve, relevance, smoothing_path
 from bayesgen.plots._forest import forest
 from bayesgen.plots._pit import pit
 from bayesgen.plots._posterior import posterior, prior_posterior
@@ -19,13 +20,18 @@ from bayesgen.plots._smoothing import smoothing_curve
 
 __all__ = [
     "calibration",
+    "coefficient_path",
+    "comparison",
     "decision_boundary",
+    "evidence_curve",
     "forest",
     "pit",
     "posterior",
     "predictive_check",
     "prior_posterior",
     "rank",
+    "relevance",
     "smoothing_curve",
+    "smoothing_path",
     "trace",
 ]

@@ -1,7 +1,4 @@
-"""Pictures that compare: amounts of smoothing, learned hyperparameters, columns, and models.
-
-As in `bayesgen.plots`, each function draws one thing on one Matplotlib ``Axes`` and returns it.
-"""
+"""Pictures that compare: amounts of smoothing, learned hyperparameters, columns, and models."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
-from bayesgen.plots import smoothing_curve
+from bayesgen.plots._smoothing import smoothing_curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,7 +53,7 @@ def smoothing_path(
     Examples
     --------
     >>> from bayesgen import MultinomialNB
-    >>> from bayesgen.plots_comparison import smoothing_path
+    >>> from bayesgen.plots import smoothing_path
     >>> ax = smoothing_path(MultinomialNB(), [[9, 1, 0], [7, 0, 2], [0, 6, 3], [1, 5, 2]], [0, 0, 1, 1])
     """
     grid, models = _models(estimator, X, y, alphas)
@@ -105,7 +102,7 @@ def coefficient_path(
     Examples
     --------
     >>> from bayesgen import MultinomialNB
-    >>> from bayesgen.plots_comparison import coefficient_path
+    >>> from bayesgen.plots import coefficient_path
     >>> X, y = [[9, 1, 0], [7, 0, 2], [0, 6, 3], [1, 5, 2]], [0, 0, 1, 1]
     >>> ax = coefficient_path(MultinomialNB(), X, y, features=2, feature_names=["ball", "vote", "the"])
     """
@@ -160,7 +157,7 @@ def evidence_curve(estimator: Any, ax: Axes | None = None, *, drop: float = 12.0
     Examples
     --------
     >>> from bayesgen import MultinomialNB
-    >>> from bayesgen.plots_comparison import evidence_curve
+    >>> from bayesgen.plots import evidence_curve
     >>> ax = evidence_curve(MultinomialNB(alpha="evidence").fit([[9, 1, 0], [7, 0, 2], [0, 6, 3]], [0, 0, 1]))
     """
     learned = estimator.learned_
@@ -191,7 +188,7 @@ def relevance(found: FeatureRelevance, ax: Axes | None = None, *, n: int = 20) -
     Examples
     --------
     >>> from bayesgen import MultinomialNB, feature_relevance
-    >>> from bayesgen.plots_comparison import relevance
+    >>> from bayesgen.plots import relevance
     >>> found = feature_relevance(MultinomialNB(), [[9, 1, 5], [8, 0, 6], [1, 8, 5], [0, 9, 6]], [0, 0, 1, 1])
     >>> ax = relevance(found)
     """
@@ -229,7 +226,7 @@ def comparison(table: Any, ax: Axes | None = None) -> Axes:
     Examples
     --------
     >>> from bayesgen import MultinomialNB, compare
-    >>> from bayesgen.plots_comparison import comparison
+    >>> from bayesgen.plots import comparison
     >>> X, y = [[9, 1, 0], [7, 0, 2], [0, 6, 3], [1, 5, 2]], [0, 0, 1, 1]
     >>> ax = comparison(compare({"Laplace": MultinomialNB(), "learned": MultinomialNB(alpha="evidence")}, X, y))
     """
