@@ -21,7 +21,7 @@ def case(path: Path) -> Any:
     return pytest.param(path, id=path.stem, marks=pytest.mark.slow if path.stem in SAMPLED else ())
 
 
-@pytest.mark.parametrize("example", map(case, EXAMPLES))
+@pytest.mark.parametrize("example", [case(path) for path in EXAMPLES])
 def test_an_example_runs_and_draws_its_figure(example: Path, tmp_path: Path) -> None:
     settings = {"BAYESGEN_QUICK": "1", "BAYESGEN_FIGURES": str(tmp_path), "MPLBACKEND": "Agg"}
     # The package that is under test, also where it is not installed.
