@@ -585,9 +585,11 @@ def test_nuts_agrees_with_the_closed_form(name, make, tables):
     model = make(inference=LONG, random_state=1).fit(X, y)
     for part in parts_of(model):
         assert_agrees(part)
-    exact = make(inference="exact", random_state=1).fit(X, y)
-    # Log joints are logs of means over 4000 draws; the error is largest where no draw is near.
-    assert np.abs(model.predict_proba(X) - exact.predict_proba(X)).max() < 0.02
+    exact = make(inference="exact", random_state=1).fit(X, y).predict_proba(X)
+    # As near as the mean over as many independent draws, but for chance: a density far from every draw is rough.
+    independent = make(inference="importance", random_state=1).fit(X, y).predict_proba(X)
+    error, yardstick = (np.abs(p - exact).max() for p in (model.predict_proba(X), independent))
+    assert error < 3 * yardstick + 1e-3
 
 
 @pytest.mark.slow
