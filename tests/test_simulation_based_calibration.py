@@ -281,6 +281,7 @@ def test_draws_in_closed_form_are_calibrated(case):
     assert p_value(ranks(case.model, from_families(case, 400, 0), "exact")) > FALSE_ALARM
 
 
+@pytest.mark.slow
 @every(CONJUGATE)
 def test_a_prior_that_is_off_by_one_is_found_out(case):
     assert p_value(ranks(case.wrong, from_families(case, 400, 0), "exact")) < FALSE_ALARM

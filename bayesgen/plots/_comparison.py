@@ -52,9 +52,11 @@ def smoothing_path(
 
     Examples
     --------
+    >>> from matplotlib.figure import Figure
     >>> from bayesgen import MultinomialNB
     >>> from bayesgen.plots import smoothing_path
-    >>> ax = smoothing_path(MultinomialNB(), [[9, 1, 0], [7, 0, 2], [0, 6, 3], [1, 5, 2]], [0, 0, 1, 1])
+    >>> X, y = [[9, 1, 0], [7, 0, 2], [0, 6, 3], [1, 5, 2]], [0, 0, 1, 1]
+    >>> ax = smoothing_path(MultinomialNB(), X, y, ax=Figure().subplots())
     """
     grid, models = _models(estimator, X, y, alphas)
     loss = {"leave-one-out": [-np.mean(model.loo(X, y).conditional) for model in models]}
@@ -101,10 +103,12 @@ def coefficient_path(
 
     Examples
     --------
+    >>> from matplotlib.figure import Figure
     >>> from bayesgen import MultinomialNB
     >>> from bayesgen.plots import coefficient_path
     >>> X, y = [[9, 1, 0], [7, 0, 2], [0, 6, 3], [1, 5, 2]], [0, 0, 1, 1]
-    >>> ax = coefficient_path(MultinomialNB(), X, y, features=2, feature_names=["ball", "vote", "the"])
+    >>> names = ["ball", "vote", "the"]
+    >>> ax = coefficient_path(MultinomialNB(), X, y, Figure().subplots(), features=2, feature_names=names)
     """
     grid, models = _models(clone(estimator).set_params(inference="mean"), X, y, alphas)
     path = np.stack([model.coef_ for model in models])
@@ -156,9 +160,11 @@ def evidence_curve(estimator: Any, ax: Axes | None = None, *, drop: float = 12.0
 
     Examples
     --------
+    >>> from matplotlib.figure import Figure
     >>> from bayesgen import MultinomialNB
     >>> from bayesgen.plots import evidence_curve
-    >>> ax = evidence_curve(MultinomialNB(alpha="evidence").fit([[9, 1, 0], [7, 0, 2], [0, 6, 3]], [0, 0, 1]))
+    >>> model = MultinomialNB(alpha="evidence").fit([[9, 1, 0], [7, 0, 2], [0, 6, 3]], [0, 0, 1])
+    >>> ax = evidence_curve(model, Figure().subplots())
     """
     learned = estimator.learned_
     ax = _axes(ax)
@@ -187,10 +193,11 @@ def relevance(found: FeatureRelevance, ax: Axes | None = None, *, n: int = 20) -
 
     Examples
     --------
+    >>> from matplotlib.figure import Figure
     >>> from bayesgen import MultinomialNB, feature_relevance
     >>> from bayesgen.plots import relevance
     >>> found = feature_relevance(MultinomialNB(), [[9, 1, 5], [8, 0, 6], [1, 8, 5], [0, 9, 6]], [0, 0, 1, 1])
-    >>> ax = relevance(found)
+    >>> ax = relevance(found, Figure().subplots())
     """
     ax = _axes(ax)
     known = np.flatnonzero(~np.isnan(found.log_bayes_factor))
@@ -225,10 +232,12 @@ def comparison(table: Any, ax: Axes | None = None) -> Axes:
 
     Examples
     --------
+    >>> from matplotlib.figure import Figure
     >>> from bayesgen import MultinomialNB, compare
     >>> from bayesgen.plots import comparison
     >>> X, y = [[9, 1, 0], [7, 0, 2], [0, 6, 3], [1, 5, 2]], [0, 0, 1, 1]
-    >>> ax = comparison(compare({"Laplace": MultinomialNB(), "learned": MultinomialNB(alpha="evidence")}, X, y))
+    >>> models = {"Laplace": MultinomialNB(), "learned": MultinomialNB(alpha="evidence")}
+    >>> ax = comparison(compare(models, X, y), Figure().subplots())
     """
     seen = table[table["elpd_conditional"].notna()].sort_values("elpd_conditional", ascending=False, kind="stable")
     if not len(seen):
