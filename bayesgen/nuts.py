@@ -12,6 +12,7 @@ target is close to a standard normal, and a trajectory takes a few steps.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 import warnings
@@ -258,9 +259,9 @@ def _sampler(form: Any, shapes: Any, options: NUTSOptions) -> Any:
 
 
 def shows_progress(choice: bool | None) -> bool:
-    """Whether to show a bar: as chosen, else in a terminal or a notebook."""
-    if choice is not None:
-        return choice
+    """Whether to show a bar: as chosen, else in a terminal or a notebook; not where nobody watches (CI)."""
+    if choice is not None or "CI" in os.environ:
+        return bool(choice)
     return sys.stderr.isatty() or "ipykernel" in sys.modules
 
 

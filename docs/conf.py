@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import re
 import shutil
 from pathlib import Path
@@ -39,13 +40,14 @@ myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
 # ---------------------------------------------------------------- notebooks
+os.environ["CI"] = "true"  # the kernels inherit it: no progress bars in pages
 # The examples are scripts in the percent format; they become pages here, executed, so that a page cannot show
 # a result which the code does not give. An example that fails fails the build.
 nb_custom_formats = {".py": ["jupytext.reads", {"fmt": "py:percent"}]}
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(HERE / "_build" / ".jupyter_cache")
 nb_execution_in_temp = True
-nb_execution_timeout = 300
+nb_execution_timeout = 600
 nb_execution_raise_on_error = True
 nb_merge_streams = True
 
