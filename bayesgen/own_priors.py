@@ -45,6 +45,28 @@ def is_distribution(value: Any) -> bool:
     return any(c.__module__.startswith("numpyro.distributions") for c in type(value).__mro__)
 
 
+def require_distribution(value: Any, name: str, owner: str) -> None:
+    """Raise if a field that holds a distribution holds a plain value instead (None is the default)."""
+    if isinstance(value, (bool, int, float, str, list, tuple, np.ndarray)):
+        raise ValueError(f"{name} of {owner} must be a NumPyro distribution or None; got {value!r}")
+
+
+def require_positive(distribution: Any, name: str) -> None:
+    """Raise if a distribution of positive numbers allows a negative one."""
+    if bool(np.any(distribution.support(-np.ones(distribution.event_shape)))):
+        raise ValueError(
+            f"{name} is a {type(distribution).__name__}, which allows negative numbers; it needs one on positive "
+            "numbers, such as LogNormal, Gamma or HalfNormal"
+        )
+
+
+def require_shape(distribution: Any, allowed: tuple[tuple[int, ...], ...], name: str) -> None:
+    """Raise unless the numbers of a distribution broadcast as one of some shapes."""
+    shape = (*distribution.batch_shape, *distribution.event_shape)
+    if shape not in allowed:
+        raise ValueError(f"{name} has the shape {shape}; expected one of {', '.join(map(str, allowed))}")
+
+
 class OwnPrior:
     """Base of priors without a closed form; see the module docstring."""
 
@@ -115,6 +137,12 @@ class Hyperpriors(OwnPrior):
     distributions: Any = None
     fields: tuple[tuple[str, tuple[str, ...]], ...] = static(default=())
 
+    def check(self, base: Family) -> None:
+        """See `OwnPrior.check`: all but locations are positive."""
+        for site, distribution in self.distributions.items():
+            if site != SITES["loc"] and len(distribution.event_shape) < 2:
+                require_positive(distribution, site)
+
     def sites(self, base: Family) -> Family:
         """See `OwnPrior.sites`."""
         import numpyro
@@ -183,8 +211,17 @@ class HierarchicalDirichlet(OwnPrior):
     base: Any = None
     per_class: bool = static(default=False)
 
+    def __post_init__(self) -> None:
+        require_distribution(self.concentration, "concentration", "HierarchicalDirichlet")
+        if isinstance(self.base, (int, float, str)) and (isinstance(self.base, str) or not self.base > 0):
+            raise ValueError(f"base of HierarchicalDirichlet must be a positive number or None; got {self.base!r}")
+
     def check(self, base: Family) -> None:
         """See `OwnPrior.check`."""
+        if not (hasattr(base, "alpha") or hasattr(base, "a")):
+            raise ValueError("HierarchicalDirichlet is for BernoulliNB, MultinomialNB and CategoricalNB")
+        require_positive(self._distribution(), "concentration")
+        require_shape(self._distribution(), ((), (base.n_classes,)) if self.per_class else ((),), "concentration")
         if self.base is not None and type(base).__name__ != "Multinomial":
             raise ValueError(f"a learned background (base={self.base!r}) is for MultinomialNB; use base=None")
 
@@ -242,11 +279,12 @@ class FunctionPrior(OwnPrior):
     def sites(self, base: Family) -> Any:
         """See `OwnPrior.sites`."""
         out = self.function(base)
-        if isinstance(out, (type(base), dict)):
+        if isinstance(out, type(base)) or (isinstance(out, dict) and set(out) == set(base.dims())):
             return out
         raise ValueError(
             f"a prior function must return the family with hyperparameters (family.replace(...)) or a dict of the "
-            f"parameters {sorted(base.dims())}; this one returned {type(out).__name__}"
+            f"parameters {sorted(base.dims())}; this one returned "
+            f"{sorted(out) if isinstance(out, dict) else type(out).__name__}"
         )
 
     def log_density(self, base: Family, params: Any) -> Array | None:
@@ -307,10 +345,8 @@ class LKJPrior(OwnPrior):
     mean: Any = None
 
     def __post_init__(self) -> None:
-        for name in ("scale", "mean"):
-            value = getattr(self, name)
-            if value is not None and isinstance(value, (int, float, str, list, tuple, np.ndarray)):
-                raise ValueError(f"{name} of LKJPrior must be a NumPyro distribution or None; got {value!r}")
+        require_distribution(self.scale, "scale", "LKJPrior")
+        require_distribution(self.mean, "mean", "LKJPrior")
         if isinstance(self.concentration, (int, float, np.number, str)) and (
             isinstance(self.concentration, str) or not self.concentration > 0
         ):
@@ -320,6 +356,10 @@ class LKJPrior(OwnPrior):
         """See `OwnPrior.check`."""
         if not isinstance(base, Multivariate):
             raise ValueError("LKJPrior is for GaussianDiscriminantAnalysis: it is a prior of covariance matrices")
+        k, d = base.n_classes, base.n_features
+        check_scale(self.scale, (*self._kinds(base), d))
+        if self.mean is not None:
+            require_shape(self.mean, ((), (d,), (k, 1), (k, d)), "mean")
 
     def resolve(self, base: Any, stats: Any) -> LKJPrior:
         """See `OwnPrior.resolve`."""
@@ -395,8 +435,16 @@ class HierarchicalCovariancePrior(OwnPrior):
     scale: Any = None
     mean_precision: Any = 0.01
 
+    def __post_init__(self) -> None:
+        require_distribution(self.strength, "strength", "HierarchicalCovariancePrior")
+        require_distribution(self.scale, "scale", "HierarchicalCovariancePrior")
+
     def check(self, base: Family) -> None:
         """See `OwnPrior.check`."""
+        if self.strength is not None:
+            require_positive(self.strength, "strength")
+            require_shape(self.strength, ((),), "strength")
+        check_scale(self.scale, (base.n_features,))
         if not isinstance(base, PerClassMultivariateGaussian):
             raise ValueError(
                 "HierarchicalCovariancePrior is for GaussianDiscriminantAnalysis(covariance='per_class'): with a "
@@ -428,6 +476,13 @@ class HierarchicalCovariancePrior(OwnPrior):
         strength, common = values["strength"], values["common_covariance"]
         df = base.n_features + 1.0 + strength
         return base.replace(df=df, scale=strength * common, mean_precision=self.mean_precision)
+
+
+def check_scale(scale: Any, shape: tuple[int, ...]) -> None:
+    """Raise unless the prior of standard deviations is positive and fits the columns."""
+    if scale is not None:
+        require_positive(scale, "scale")
+        require_shape(scale, ((), shape[-1:], shape), "scale")
 
 
 def data_scales(base: Any, stats: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -90,6 +90,7 @@ class GenerativeBase(Prediction, Posterior, Program, ClassifierMixin, Shell):
             )
         from bayesgen.sampled import SampledClasses
 
+        check_class_function(class_prior)
         options = self._sampler()
         return SampledClasses(class_prior, count, getattr(options, "fallback", options), new_seed(self.random_state))
 
@@ -97,6 +98,7 @@ class GenerativeBase(Prediction, Posterior, Program, ClassifierMixin, Shell):
         """See `Shell._learn`."""
         self._check_params()
         known = None if before is None else before.columns
+        all_rows = classes is None  # `fit`: there will be no other batch
         X, holder = self._read(X, known)
         y = _labels.check_labels(y)
         check_consistent_length(X, y)
@@ -114,7 +116,7 @@ class GenerativeBase(Prediction, Posterior, Program, ClassifierMixin, Shell):
             old = self._adapt(before.fit.features.stats, before.columns, columns)
             stats = stated.merge(old, stats)
             count = before.fit.count + count
-        return self._make(classes, count, stats, columns, (x, codes, weights) if before is None else None)
+        return self._make(classes, count, stats, columns, (x, codes, weights) if all_rows else None)
 
     def _commit(self, learned: Learned) -> Self:
         self._learned = learned
@@ -305,7 +307,7 @@ class GenerativeBase(Prediction, Posterior, Program, ClassifierMixin, Shell):
         values = features.draws.sites
         site = site or field
         if site not in values:
-            raise UndefinedNumberError(f"the prior {type(features.own).__name__} has no concentration {site!r}")
+            return getattr(features.base, field)
         mean = values[site].mean(axis=(0, 1))
         return mean.item() if mean.ndim == 0 else mean
 
@@ -393,6 +395,19 @@ class GenerativeBase(Prediction, Posterior, Program, ClassifierMixin, Shell):
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = getattr(self, "missing", "error") == "marginalize"
         return tags
+
+
+def check_class_function(class_prior: ClassPrior) -> None:
+    """Raise unless a class_prior function gives probabilities (K,), at one draw of its sites."""
+    from numpyro.handlers import seed
+
+    with jax.enable_x64(True):
+        prob = np.asarray(seed(class_prior.function, 0)(class_prior.n_classes), dtype=float)
+    k = class_prior.n_classes
+    if prob.shape != (k,) or not (prob >= 0).all() or abs(prob.sum() - 1.0) > 1e-6:
+        raise ValueError(
+            f"class_prior must return {k} probabilities that sum to 1, of shape ({k},); it returned {prob.tolist()}"
+        )
 
 
 def _counts(stats: Any, leaving: Any) -> Any:

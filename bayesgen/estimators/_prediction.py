@@ -246,7 +246,7 @@ class Prediction(Shell):
 
         References
         ----------
-        Frank and Hall 2003; Gruenwald 2012, *The safe Bayesian* (powers of the likelihood).
+        Gruenwald 2012, *The safe Bayesian* (powers of the likelihood).
         """
         learned = self._state()
         x, labels = self._learned_rows(X, y, sample_weight, "tune_likelihood_power")
