@@ -4,7 +4,7 @@ The likelihood cancels: with parameters drawn from the posterior under a conjuga
 :math:`p(\theta)/p_0(\theta)`. The largest weights are smoothed by a generalised Pareto fit, whose shape, k-hat, says
 whether the draws can be trusted (below 0.7). Where hyperparameters are random and the parameters conjugate given
 them, the hyperparameters are integrated by quadrature (one of them) or drawn from a multivariate t at their
-mode (a few), and the parameters drawn exactly given each.
+mode, then with the moments of the weighted draws (a few), and the parameters drawn exactly given each.
 
 References: Vehtari, Simpson, Gelman, Yao and Gabry 2024, *Pareto smoothed importance sampling*; Tierney and Kadane
 1986, *Accurate approximations for posterior moments and marginal densities*.
@@ -28,6 +28,7 @@ from bayesgen.own_priors import OwnPrior
 __all__ = ["ImportanceOptions", "Quadrature", "Weighted", "hyperparameters", "latent_sites", "parameters", "quadrature"]
 
 MOST_KHAT = 0.7
+GOOD_KHAT, ROUNDS = 0.4, 4  # when a proposal need not be improved any more, and how often at most
 MOST_LATENT = 20  # dimensions of hyperparameters for a proposal at the mode
 NATS = 35.0  # of log density below the mode, beyond which a quadrature does not look
 
@@ -299,7 +300,10 @@ def _compiled(form: Any, shapes: Any) -> dict[str, Any]:
 
 
 def hyperparameters(form: Any, args: tuple[Any, ...], n: int, seed: int) -> tuple[Weighted, int]:
-    """Draws of the latent sites of a program with few, n of them, from a multivariate t at the mode; their number."""
+    """Draws of the latent sites of a program with few, n of them, and their number.
+
+    The first proposal is a multivariate t at the mode, the next ones have the moments of the draws before.
+    """
     import jax.numpy as jnp
     from scipy.optimize import minimize
 
@@ -322,15 +326,19 @@ def hyperparameters(form: Any, args: tuple[Any, ...], n: int, seed: int) -> tupl
         best = min((minimize(objective, s, jac=True, method="BFGS") for s in starts), key=lambda r: r.fun)
         hessian = np.asarray(program["hessian"](jnp.asarray(best.x), args))
         values, vectors = np.linalg.eigh(0.5 * (hessian + hessian.T))
-        root = vectors / np.sqrt(np.maximum(values, 1e-8 * max(1.0, values.max())))
+        centre, root = best.x, vectors / np.sqrt(np.maximum(values, 1e-8 * max(1.0, values.max())))
         df = 5.0
-        stretch = np.sqrt(df / rng.chisquare(df, size=n))[:, None]
-        z = rng.standard_normal((n, size)) * stretch
-        u = jnp.asarray(best.x + z @ root.T)
-        log_target = -np.asarray(program["many"](u, args))
-        log_proposal = -0.5 * (df + size) * np.log1p((z * z).sum(axis=1) / df)
-        index, khat, ess = resample(np.where(np.isnan(log_target), -np.inf, log_target) - log_proposal, rng)
-        sites = {k: np.asarray(v) for k, v in program["sites"](u[index], args).items()}
+        for _ in range(ROUNDS):
+            z = rng.standard_normal((n, size)) * np.sqrt(df / rng.chisquare(df, size=n))[:, None]
+            u = centre + z @ root.T
+            log_target = -np.asarray(program["many"](jnp.asarray(u), args))
+            log_proposal = -0.5 * (df + size) * np.log1p((z * z).sum(axis=1) / df)
+            index, khat, ess = resample(np.where(np.isnan(log_target), -np.inf, log_target) - log_proposal, rng)
+            if khat < GOOD_KHAT or ess < 10 * size:
+                break
+            # The shape at the mode is not that of the whole: take the moments of the weighted draws.
+            centre, root = u[index].mean(axis=0), np.linalg.cholesky(np.cov(u[index].T).reshape(size, size))
+        sites = {k: np.asarray(v) for k, v in program["sites"](jnp.asarray(u[index]), args).items()}
     return Weighted(sites, khat, ess, time.perf_counter() - begin), size
 
 

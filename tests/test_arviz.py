@@ -514,6 +514,7 @@ def test_internal_coordinates_of_the_sampler_are_no_variables(flowers):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:NUTS. R-hat:bayesgen.SamplingWarning")  # a short run
 def test_a_learned_background_has_words_as_its_axis(words):
     x, y = words
     frame = pd.DataFrame(x, columns=["offer", "the", "meeting", "rare"])

@@ -34,11 +34,13 @@ def run_shape(fit: Fit, n_chains: int, n_draws: int) -> tuple[int, int]:
 
 
 def hyper_sites(part: Any) -> list[str]:
-    """Sites of the draws of a sampled part that are no parameters of the family, nor coordinates of the sampler."""
+    """Sites of the draws of a sampled part that are no parameters of the family, nor coordinates for the sampler."""
     if not hasattr(part, "draws"):
         return []
     known = {*part.base.dims(), "class_prob"}
-    return [site for site in part.draws.sites if site not in known and not site.startswith("chart_")]
+    return [
+        site for site in part.draws.sites if site not in known and not site.startswith(("chart_", "log_background"))
+    ]
 
 
 @dataclass(frozen=True, eq=False)
