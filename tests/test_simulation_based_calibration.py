@@ -158,8 +158,11 @@ World = tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]
 
 
 def learn(model: Any, x: np.ndarray, y: Any, weights: Any = None) -> Any:
-    """The fit; a class without rows is declared."""
-    return model.partial_fit(x, y, range(CLASSES), weights)
+    """The fit; classes are declared by rows without weight."""
+    weights = np.ones(len(y)) if weights is None else weights
+    declared = np.repeat(x[:1], CLASSES, axis=0)
+    weights = np.concatenate([weights, np.zeros(CLASSES)])
+    return model.fit(np.concatenate([x, declared]), np.concatenate([y, np.arange(CLASSES)]), weights)
 
 
 def parts(features: Any) -> list[tuple[str, Any]]:
