@@ -154,6 +154,12 @@ class SampledFeatures(_Sampled):
         return importance.latent_sites(self.own_prior, self.base)
 
     @property
+    def _one_number(self) -> bool:
+        """Whether a single random number, integrated by quadrature, makes the parameters conjugate."""
+        sites, given = self._latent
+        return given is not None and [np.shape(s["value"]) for s in sites.values()] == [()]
+
+    @property
     def form(self) -> str:
         """The form of the posterior that is sampled."""
         given = self._latent[1]
@@ -249,8 +255,8 @@ class SampledFeatures(_Sampled):
         if own is None:
             drawn = self._closed("the posterior").posterior.draw(self.seed, options.num_samples)
             return importance.independent(base.variables(drawn), 0.0), -np.inf, float(options.num_samples)
-        sites, given = self._latent
-        if given is not None and len(sites) == 1 and np.shape(next(iter(sites.values()))["value"]) == ():
+        given = self._latent[1]
+        if self._one_number:
             rng = generator(self.seed)
             grid = self.quadrature
             values = {grid.site: grid.draw(rng, options.num_samples)}
@@ -413,8 +419,7 @@ class SampledFeatures(_Sampled):
 
     def log_evidence(self) -> float:
         """Log of p(X | y): in closed form, or by quadrature over one hyperparameter."""
-        sites, given = self._latent
-        if given is not None and len(sites) == 1 and np.shape(next(iter(sites.values()))["value"]) == ():
+        if self._one_number:
             return self.quadrature.log_evidence
         return self._closed("the evidence").log_evidence()
 
