@@ -25,6 +25,7 @@ import numpy as np
 
 from bayesgen.exceptions import SamplingWarning
 from bayesgen.families.base import Family
+from bayesgen.own_priors import record
 
 __all__ = ["Diagnostics", "Draws", "NUTSOptions", "run"]
 
@@ -151,15 +152,6 @@ class Diagnostics:
 
 
 # ------------------------------------------------------------------------------- forms
-
-
-def record(base: Family, params: Any, known: Any = ()) -> None:
-    """Deterministic sites for the variables that are not sites already."""
-    import numpyro
-
-    for name, value in base.variables(params).items():
-        if name not in known:
-            numpyro.deterministic(name, value)
 
 
 def statistics_form(prior: Any, base: Family, stats: Any) -> None:

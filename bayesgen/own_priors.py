@@ -93,6 +93,15 @@ class OwnPrior:
         return jax.tree_util.tree_map(np.asarray, substitute(seed(self.sites, 0), data=values)(base))
 
 
+def record(base: Family, params: Any, known: Any = ()) -> None:
+    """Deterministic sites for the variables that are not sites already."""
+    import numpyro
+
+    for name, value in base.variables(params).items():
+        if name not in known:
+            numpyro.deterministic(name, value)
+
+
 @family
 class WithOwnPrior(Family):
     """A family under a prior without a closed form, for the NumPyro program."""
@@ -104,15 +113,12 @@ class WithOwnPrior(Family):
 
     def prior(self) -> Any:
         """The sites of the prior, and deterministic ones for the family's variables."""
-        import numpyro
         from numpyro.handlers import trace
 
         with trace() as tr:
             out = self.own.sites(self.base)
             params = out.prior() if isinstance(out, Family) else self.base.from_variables(out)
-        for name, value in self.base.variables(params).items():
-            if name not in tr:
-                numpyro.deterministic(name, value)
+        record(self.base, params, tr)
         return params
 
     def observe(self, params: Any, y: Any, x: Any = None, lengths: Any = None) -> Any:

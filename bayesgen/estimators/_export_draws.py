@@ -195,7 +195,7 @@ def prior_sites(own: Any, base: Any) -> None:
     """The sites of a prior, with the family's variables where it gives them."""
     from numpyro.handlers import trace
 
-    from bayesgen.nuts import record
+    from bayesgen.own_priors import record
 
     with trace() as tr:
         out = own.sites(base)
