@@ -174,7 +174,9 @@ def parts(features: Any) -> list[tuple[str, Any]]:
 
 def from_program(case: Case, n: int, seed: int) -> Iterator[World]:
     """Worlds of the NumPyro program of the estimator."""
-    model = learn(case.model(inference="nuts"), np.zeros((1, case.n_columns)), [0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SamplingWarning)  # the program is wanted, not this fit
+        model = learn(case.model(inference=NUTS), np.zeros((1, case.n_columns)), [0])
     words = any(type(p.stated) is Multinomial for _, p in parts(model._fit_value.features))
     lengths = {"lengths": case.lengths} if words else {}
     with jax.enable_x64(True):
