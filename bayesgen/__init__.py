@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from bayesgen.own_priors import HierarchicalCovariancePrior, HierarchicalDirichlet, LKJPrior
     from bayesgen.priors import Gamma, NormalInverseGamma, NormalInverseWishart
     from bayesgen.relevance import EvidenceSelector, FeatureRelevance, feature_relevance
+    from bayesgen.sensitivity import prior_sensitivity
     from bayesgen.smoothing import compare_smoothing
     from bayesgen.statistics import Statistics
 
@@ -60,6 +61,7 @@ _HOME = {
     "compare": "comparison",
     "compare_smoothing": "smoothing",
     "feature_relevance": "relevance",
+    "prior_sensitivity": "sensitivity",
 }
 
 _ELSEWHERE = {  # names of scikit-learn, and what to use here
@@ -97,6 +99,7 @@ __all__ = [
     "families",
     "feature_relevance",
     "plots",
+    "prior_sensitivity",
 ]
 
 

@@ -123,6 +123,17 @@ class ClassPrior:
         alpha = self.condition(count).concentration()
         return digamma(alpha), polygamma(1, alpha)
 
+    def tempered(self, power: float) -> ClassPrior:
+        """The distribution with density proportional to this one's, to a power."""
+        return ClassPrior(power * (self.concentration() - 1.0) + 1.0, None, self.n_classes)
+
+    def marginal(self) -> Any:
+        """Marginal distributions of the probabilities, a frozen `scipy.stats.beta` of shape (K,)."""
+        from scipy.stats import beta
+
+        alpha = self.concentration()
+        return beta(alpha, alpha.sum() - alpha)
+
     def draw(self, key: Any, n: int) -> np.ndarray:
         """N draws of ln phi, shape (n, K)."""
         if self.fixed is not None:

@@ -94,6 +94,7 @@ every_case = over(CASES)
 every_family = over(PLAIN)
 naive = over([case for case in CASES if not isinstance(case.prior, (Multinomial, Mixed, *MULTIVARIATE))])
 normal = over([case for case in CASES if isinstance(case.prior, (*NORMAL, *MULTIVARIATE))])
+single = over([case for case in CASES if not isinstance(case.prior, Mixed)])
 
 
 def test_every_exported_family_is_in_the_table():
@@ -306,6 +307,36 @@ def test_prior_times_likelihood_over_evidence_is_the_posterior_at_any_point(case
         )
         # terms of a thousand cancel
         close(log_joint - case.prior.log_evidence(stats), posterior.log_density(params), rtol=1e-9, atol=1e-9)
+
+
+@single
+def test_a_power_of_the_prior_is_its_density_to_that_power_up_to_a_constant(case):
+    draws = case.prior.draw(case.rng, 5)
+    params = [one_draw(draws, s) for s in range(5)]
+    power = case.prior.tempered(1.03)
+    gap = [float(power.log_density(p)) - 1.03 * float(case.prior.log_density(p)) for p in params]
+    assert_allclose(gap, gap[0], rtol=1e-9, atol=1e-9)
+
+
+@single
+def test_scaled_statistics_are_those_of_scaled_weights(case):
+    weights = np.full(case.n_rows, 1.7)
+    same(case.prior.scale_stats(case.stats, 1.7), case.prior.stats(case.x, Labels(case.y, weights)))
+
+
+@single
+def test_marginals_have_the_mean_and_the_variance_of_the_posterior(case):
+    expected = moments(case.posterior)
+    if "covariance" in expected:
+        diagonals = [np.diagonal(v, axis1=-2, axis2=-1) for v in expected.pop("covariance")]
+        expected["variance"] = tuple(diagonals)
+    found = case.posterior.marginals()
+    assert set(found) == set(expected)
+    for name, (dims, one) in found.items():
+        mean, variance = expected[name]
+        assert len(dims) == np.ndim(one.mean())
+        assert_allclose(one.mean(), mean, rtol=1e-10)
+        assert_allclose(one.var(), np.broadcast_to(variance, np.shape(mean)), rtol=1e-9)
 
 
 @every_case

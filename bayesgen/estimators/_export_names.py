@@ -69,6 +69,10 @@ class Block:
         """Name, or position, of a column."""
         return str(j if self.columns.names is None else self.columns.names[j])
 
+    def labels(self) -> np.ndarray:
+        """Names, or positions, of all columns."""
+        return np.arange(self.columns.n_features) if self.columns.names is None else np.asarray(self.columns.names)
+
     def renamed(self, name: str) -> tuple[str, int | None]:
         """The exported name of a variable or axis of the family, and its column if it belongs to one alone."""
         for stem in ("feature_prob_", "category_"):

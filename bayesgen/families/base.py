@@ -226,6 +226,21 @@ class Family:
         """Log of p(x_j | y) of each column alone, (d,), up to terms that no prior changes; or `ValueError`."""
         raise ValueError(f"{type(self).__name__} has no evidence of single columns")
 
+    def tempered(self: F, power: float) -> F:
+        """The distribution of the parameters with density proportional to this one's, to a power."""
+        raise ValueError(f"{type(self).__name__} has no closed form of a power of its prior")
+
+    def scale_stats(self, stats: Any, factor: float) -> Any:
+        """The statistics of rows whose weights are all multiplied by a factor."""
+        return type(stats)(*(factor * s for s in stats))
+
+    def marginals(self) -> dict[str, tuple[tuple[str, ...], Any]]:
+        """Marginal distributions of the parameters, as frozen `scipy.stats` distributions, by name with their axes.
+
+        Names and axes are those of `dims`; of a covariance, ``variance`` is its diagonal.
+        """
+        raise ValueError(f"{type(self).__name__} has no marginal distributions in closed form")
+
     def log_prob_moments(self, x: Any) -> tuple[Array, Array]:
         """Mean and variance of ln p(x | y = k, parameters) under this distribution of the parameters, (n, K) each.
 

@@ -329,6 +329,17 @@ class Bernoulli(Family):
         spread = np.sqrt(polygamma(1, a) + polygamma(1, b))
         return LogitChart(digamma(a) - digamma(b), spread)
 
+    def tempered(self, power: float) -> Bernoulli:
+        """See `Family.tempered`."""
+        a, b = self.concentrations()
+        return self.replace(a=power * (a - 1.0) + 1.0, b=power * (b - 1.0) + 1.0)
+
+    def marginals(self) -> dict[str, Any]:
+        """See `Family.marginals`."""
+        from scipy.stats import beta
+
+        return {"feature_prob": (("class", "feature"), beta(*self.concentrations()))}
+
     def stats_shapes(self) -> Any:
         """See `Family.stats_shapes`."""
         return BernoulliStats(self.shape, self.shape)

@@ -362,6 +362,19 @@ class Categorical(Family):
         column = (self.column_of[:, None] == np.arange(self.n_features)).astype(float)
         return LevelsChart(*dirichlet.log_gamma_moments(alpha), column, self.by_column(alpha), self._log_unknown())
 
+    def tempered(self, power: float) -> Categorical:
+        """See `Family.tempered`."""
+        return self.replace(alpha=power * (self.concentration() - 1.0) + 1.0)
+
+    def marginals(self) -> dict[str, Any]:
+        """See `Family.marginals`."""
+        from scipy.stats import beta
+
+        columns = self._columns(self.concentration())
+        dims = self.dims()
+        names = {f"feature_prob_{j}": a for j, a in enumerate(columns) if a.shape[1]}
+        return {name: (dims[name], beta(a, a.sum(axis=1, keepdims=True) - a)) for name, a in names.items()}
+
     def stats_shapes(self) -> Any:
         """See `Family.stats_shapes`."""
         return CategoricalStats((self.n_classes, int(self.offsets[-1])))

@@ -412,6 +412,29 @@ class Diagonal(Family):
             [cell[1]],
         )
 
+    def scale_stats(self, stats: GaussianStats, factor: float) -> GaussianStats:
+        """See `Family.scale_stats`."""
+        return stats._replace(weight=factor * stats.weight, scatter=factor * stats.scatter)
+
+    def tempered(self, power: float) -> Any:
+        """See `Family.tempered`; each variance has exponent -(a + 1), and -1/2 more for each mean that it scales."""
+        a, b = self.inverse_gamma()
+        excess = 1.0 + 0.5 * self.n_classes * self.n_features / a.size
+        precision = power * self.hyper()[2]
+        return self.replace(mean_precision=precision, shape=power * (a + excess) - excess, scale=power * b)
+
+    def marginals(self) -> dict[str, Any]:
+        """See `Family.marginals`."""
+        from scipy.stats import invgamma, t
+
+        a, b = self.inverse_gamma()
+        loc, low, kappa = self.hyper()
+        dims = self.dims()
+        return {
+            "mean": (dims["mean"], t(2.0 * a, loc + low, np.sqrt(b / (a * kappa)))),
+            "variance": (dims["variance"], invgamma(a, scale=b)),
+        }
+
     def improper(self, needed: np.ndarray, strict: bool = False) -> Problem | None:
         """See `Family.improper`."""
         a, b = (np.broadcast_to(v, self.cells) for v in self.inverse_gamma())

@@ -326,6 +326,17 @@ class Multinomial(Family):
         alpha = self.concentration()
         return LogGammaChart(*dirichlet.log_gamma_moments(alpha), alpha.sum(-1))
 
+    def tempered(self, power: float) -> Multinomial:
+        """See `Family.tempered`."""
+        return self.replace(alpha=power * (self.concentration() - 1.0) + 1.0)
+
+    def marginals(self) -> dict[str, Any]:
+        """See `Family.marginals`."""
+        from scipy.stats import beta
+
+        alpha = self.concentration()
+        return {"feature_prob": (("class", "feature"), beta(alpha, alpha.sum(axis=1, keepdims=True) - alpha))}
+
     def stats_shapes(self) -> Any:
         """See `Family.stats_shapes`."""
         return MultinomialStats((self.n_classes, self.n_features), ())

@@ -494,12 +494,15 @@ class Multivariate(Family):
 
     def log_evidence_columns(self, stats: Any) -> Array:
         """See `Family.log_evidence_columns`: of the marginal of each column."""
+        columns = stats if isinstance(stats, GaussianStats) else _column_stats(stats)
+        return self._columns().log_evidence_columns(columns)
+
+    def _columns(self) -> Diagonal:
+        """The family of the columns alone, each by its marginal."""
         kind, shape, scale = self._columns_model()
         loc, low, kappa = self.hyper()
-        columns = stats if isinstance(stats, GaussianStats) else _column_stats(stats)
         family: Any = kind
-        model = family(loc, low, kappa[:, None], shape, scale, self.n_classes, self.n_features)
-        return model.log_evidence_columns(columns)
+        return family(loc, low, kappa[:, None], shape, scale, self.n_classes, self.n_features)
 
     # ---- sampling
 
@@ -566,6 +569,21 @@ class Multivariate(Family):
             k,
             columns,
         )
+
+    def scale_stats(self, stats: MultivariateGaussianStats, factor: float) -> MultivariateGaussianStats:
+        """See `Family.scale_stats`."""
+        return stats._replace(weight=factor * stats.weight, scatter=factor * stats.scatter)
+
+    def tempered(self, power: float) -> Any:
+        """See `Family.tempered`; each covariance has exponent -(nu + d + 1)/2, and -1/2 for each mean it scales."""
+        df, scale = self.inverse_wishart()
+        excess = self.n_features + 1.0 + self.n_classes / max(df.size, 1)
+        precision = power * self.hyper()[2]
+        return self.replace(mean_precision=precision, df=power * (df + excess) - excess, scale=power * scale)
+
+    def marginals(self) -> dict[str, Any]:
+        """See `Family.marginals`."""
+        return self._columns().marginals()
 
     def improper(self, needed: np.ndarray, strict: bool = False) -> Problem | None:
         """See `Family.improper`."""

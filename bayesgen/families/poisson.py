@@ -357,6 +357,18 @@ class Poisson(Family):
         cell = first_cell(np.isnan(params.rate), needed)
         return None if cell is None else Problem(NO_ROWS, cell[0], [cell[1]])
 
+    def tempered(self, power: float) -> Poisson:
+        """See `Family.tempered`."""
+        shape, rate = self.hyper()
+        return self.replace(shape=power * (shape - 1.0) + 1.0, rate=power * rate)
+
+    def marginals(self) -> dict[str, Any]:
+        """See `Family.marginals`."""
+        from scipy.stats import gamma
+
+        shape, rate = self.hyper()
+        return {"rate": (("class", "feature"), gamma(shape, scale=1.0 / rate))}
+
     def improper(self, needed: np.ndarray, strict: bool = False) -> Problem | None:
         """See `Family.improper`."""
         a, b = self.hyper()
