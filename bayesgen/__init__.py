@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         MixedNB,
         MultinomialNB,
         PoissonNB,
+        auto_blocks,
     )
     from bayesgen.exceptions import SamplingWarning, UndefinedNumberError, ZeroProbabilityWarning
     from bayesgen.importance import ImportanceOptions
@@ -58,6 +59,7 @@ _HOME = {
     "Statistics": "statistics",
     "UndefinedNumberError": "exceptions",
     "ZeroProbabilityWarning": "exceptions",
+    "auto_blocks": "estimators",
     "compare": "comparison",
     "compare_smoothing": "smoothing",
     "feature_relevance": "relevance",
@@ -94,6 +96,7 @@ __all__ = [
     "Statistics",
     "UndefinedNumberError",
     "ZeroProbabilityWarning",
+    "auto_blocks",
     "compare",
     "compare_smoothing",
     "families",

@@ -1,5 +1,6 @@
 """scikit-learn estimators: input checks and attributes around the closed forms."""
 
+from bayesgen.estimators._column_kinds import auto_blocks
 from bayesgen.estimators.categorical import CategoricalNB
 from bayesgen.estimators.gaussian import GaussianDiscriminantAnalysis, GaussianNB
 from bayesgen.estimators.general import GenerativeClassifier
@@ -16,4 +17,5 @@ __all__ = [
     "MixedNB",
     "MultinomialNB",
     "PoissonNB",
+    "auto_blocks",
 ]

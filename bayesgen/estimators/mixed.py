@@ -15,10 +15,9 @@ from bayesgen._random import generator
 from bayesgen.estimators import _input, _levels
 from bayesgen.estimators._base import GenerativeBase
 from bayesgen.estimators._shell import Learned
-from bayesgen.estimators._tables import column_names, column_values, is_missing, not_numeric
+from bayesgen.estimators._column_kinds import AUTOMATIC, ESTIMATORS, automatic_kind, own_levels
 from bayesgen.estimators.categorical import CategoricalNB
-from bayesgen.estimators.gaussian import GaussianNB
-from bayesgen.estimators.words import BernoulliNB, MultinomialNB
+from bayesgen.estimators.words import MultinomialNB
 from bayesgen.families import Labels, Mixed
 from bayesgen.families.base import column_name
 from bayesgen.fit import SAMPLED, Fit, MixedFit
@@ -27,7 +26,6 @@ from bayesgen.statistics import Columns
 __all__ = ["MixedNB"]
 
 MOST_CELLS = 1e8  # of a sparse matrix that is made dense so that its columns can be typed
-MOST_LEVELS = 20  # whole-number columns with more distinct values are measurements
 
 
 def select(X: Any, index: np.ndarray) -> Any:
@@ -51,30 +49,6 @@ def in_block(name: str, index: np.ndarray, names: Any) -> Iterator[None]:
         raise type(error)(f"block {name!r} ({places} of X): {error}") from error
 
 
-def column_kind(X: Any, j: int) -> str:
-    """The automatic type of a column: "bernoulli", "categorical" or "gaussian"."""
-    values, declared = column_values(X, j)
-    if declared is not None:
-        return "categorical"
-    if values.dtype.kind in "mM" or not_numeric(values) == "dates or durations":
-        raise ValueError(
-            f"{column_name(j, column_names(X))} holds dates or durations, which have no automatic type: turn them into "
-            "numbers or categories, or drop the column"
-        )
-    if values.dtype.kind == "b":
-        return "bernoulli"
-    if values.dtype.kind not in "iuf":
-        return "categorical"
-    values = values[~is_missing(values)]
-    if np.isinf(values).any():
-        raise ValueError(f"Input X contains infinity: {column_name(j, column_names(X))}. Infinities are not data")
-    distinct = np.unique(values)
-    if np.isin(distinct, (0, 1)).all():
-        return "bernoulli"
-    whole = bool(np.all(distinct == np.floor(distinct)))
-    return "categorical" if whole and len(distinct) <= MOST_LEVELS else "gaussian"
-
-
 class MixedNB(GenerativeBase, _BaseComposition):
     r"""Naive Bayes over blocks of columns, each with an estimator and prior of its own.
 
@@ -84,9 +58,10 @@ class MixedNB(GenerativeBase, _BaseComposition):
     Parameters
     ----------
     blocks : "auto" or list of (name, estimator, columns), default="auto"
-        Columns are names, indices, a mask or a slice. "auto" types every column: booleans and 0/1 are Bernoulli;
-        strings, categoricals and whole numbers with at most 20 values are categorical; other numbers are normal. See
-        ``blocks_`` for what it decided.
+        Columns are names, indices, a mask, a slice, or a function of X that gives one of these, such as scikit-learn's
+        ``make_column_selector``. "auto" types every column: booleans and 0/1 are Bernoulli; strings, categoricals and
+        whole numbers with at most 20 values are categorical; other numbers are normal. See ``blocks_`` for what it
+        decided, and `auto_blocks` for how to decide otherwise.
     inference : {"exact", "mean", "map", "mle", "nuts", "importance"} or their options, default="exact"
         Route of the class probabilities. Each block has its own; those that "auto" makes are "exact". Columns in
         no block are not used.
@@ -154,12 +129,7 @@ class MixedNB(GenerativeBase, _BaseComposition):
     def _templates(self, names: Sequence[str]) -> list[Any]:
         """The unfitted estimator of each of the named blocks."""
         if isinstance(self.blocks, str):
-            auto = {
-                "bernoulli": BernoulliNB(binarize=None),
-                "categorical": CategoricalNB(),
-                "gaussian": GaussianNB(),
-            }
-            return [auto[name] for name in names]
+            return [ESTIMATORS[name]() for name in names]
         return [estimator for _, estimator, _ in self.blocks]
 
     def _block_indices(self, X: Any, holder: Any) -> list[tuple[str, np.ndarray]]:
@@ -167,8 +137,8 @@ class MixedNB(GenerativeBase, _BaseComposition):
         if isinstance(self.blocks, str):
             if self.blocks != "auto":
                 raise ValueError(f"blocks must be 'auto' or a list of (name, estimator, columns); got {self.blocks!r}")
-            kinds = np.array([column_kind(X, j) for j in range(d)])
-            present = [kind for kind in ("bernoulli", "categorical", "gaussian") if (kinds == kind).any()]
+            kinds = np.array([automatic_kind(X, j) for j in range(d)])
+            present = [kind for kind in AUTOMATIC if (kinds == kind).any()]
             return [(kind, np.flatnonzero(kinds == kind)) for kind in present]
         names = getattr(holder, "feature_names_in_", None)
         out, used = [], np.zeros(d, dtype=int)
@@ -177,7 +147,7 @@ class MixedNB(GenerativeBase, _BaseComposition):
                 raise ValueError(f"each block is (name, estimator, columns) with a bayesgen estimator; got {entry!r}")
             if isinstance(entry[1], MixedNB):
                 raise ValueError(f"block {entry[0]!r} is itself a MixedNB: list its blocks here instead")
-            index = self._indices(entry[2], d, names)
+            index = self._indices(entry[2](X) if callable(entry[2]) else entry[2], d, names)
             used[index] += 1
             out.append((str(entry[0]), index))
         if len({name for name, _ in out}) < len(out):
@@ -194,7 +164,9 @@ class MixedNB(GenerativeBase, _BaseComposition):
         if isinstance(columns, (str, int, np.integer)):
             columns = [columns]
         if not hasattr(columns, "__len__"):
-            raise ValueError(f"the columns of a block are names, indices, a mask or a slice; got {columns!r}")
+            raise ValueError(
+                f"the columns of a block are names, indices, a mask, a slice or a selector; got {columns!r}"
+            )
         columns = list(columns)
         if columns and all(isinstance(c, (bool, np.bool_)) for c in columns):
             if len(columns) != d:
@@ -208,7 +180,7 @@ class MixedNB(GenerativeBase, _BaseComposition):
                     raise ValueError(f"blocks names the column {c!r}, which X does not have")
                 out.append(hits[0])
             elif isinstance(c, (bool, np.bool_)) or not isinstance(c, (int, np.integer)):
-                raise ValueError(f"the columns of a block are names, indices, a mask or a slice; got {c!r}")
+                raise ValueError(f"the columns of a block are names, indices, a mask, a slice or a selector; got {c!r}")
             elif not -d <= c < d:
                 raise ValueError(f"blocks names column {c}; X has {d} columns")
             else:
@@ -262,12 +234,7 @@ class MixedNB(GenerativeBase, _BaseComposition):
         """For automatic categorical blocks: whole numbers that cannot be few codes are levels as they are."""
         if not isinstance(self.blocks, str) or name != "categorical" or old is not None:
             return template
-        found = []
-        for j in index:
-            values, declared = column_values(X, int(j))
-            values = values[~is_missing(values)]
-            numbers = declared is None and values.dtype.kind in "iuf" and values.size
-            found.append(np.unique(values) if numbers and not 0 <= values.min() <= values.max() < MOST_LEVELS else None)
+        found = [own_levels(X, int(j)) for j in index]
         if all(f is None for f in found):
             return template
         columns = [np.zeros(0) if f is None else f for f in found]

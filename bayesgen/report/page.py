@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayesgen import __version__
-from bayesgen.estimators.mixed import MOST_LEVELS
+from bayesgen.estimators._column_kinds import MOST_LEVELS
 from bayesgen.report import markup
 from bayesgen.report.markup import Markup
 from bayesgen.report.results import Results
