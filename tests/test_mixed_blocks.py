@@ -147,7 +147,7 @@ def test_a_real_table_of_mixed_columns_runs_as_it_comes(data):
 
 
 def test_discretised_columns_are_categories():
-    """Each column in bins is naive Bayes with level probabilities of its own; the binned model tells the species too."""
+    """Each column in bins is a category of naive Bayes; the binned model tells the species too."""
     X, y = load_iris(return_X_y=True)
     bins = KBinsDiscretizer(5, encode="ordinal", strategy="uniform")
     binned = make_pipeline(bins, CategoricalNB()).fit(X, y)

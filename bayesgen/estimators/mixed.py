@@ -14,8 +14,8 @@ from sklearn.utils.metaestimators import _BaseComposition
 from bayesgen._random import generator
 from bayesgen.estimators import _input, _levels
 from bayesgen.estimators._base import GenerativeBase
-from bayesgen.estimators._shell import Learned
 from bayesgen.estimators._column_kinds import AUTOMATIC, ESTIMATORS, automatic_kind, own_levels
+from bayesgen.estimators._shell import Learned
 from bayesgen.estimators.categorical import CategoricalNB
 from bayesgen.estimators.words import MultinomialNB
 from bayesgen.families import Labels, Mixed
@@ -25,6 +25,7 @@ from bayesgen.statistics import Columns
 
 __all__ = ["MixedNB"]
 
+OF_BLOCK = "the columns of a block are names, indices, a mask, a slice or a selector"
 MOST_CELLS = 1e8  # of a sparse matrix that is made dense so that its columns can be typed
 
 
@@ -164,9 +165,7 @@ class MixedNB(GenerativeBase, _BaseComposition):
         if isinstance(columns, (str, int, np.integer)):
             columns = [columns]
         if not hasattr(columns, "__len__"):
-            raise ValueError(
-                f"the columns of a block are names, indices, a mask, a slice or a selector; got {columns!r}"
-            )
+            raise ValueError(f"{OF_BLOCK}; got {columns!r}")
         columns = list(columns)
         if columns and all(isinstance(c, (bool, np.bool_)) for c in columns):
             if len(columns) != d:
@@ -180,7 +179,7 @@ class MixedNB(GenerativeBase, _BaseComposition):
                     raise ValueError(f"blocks names the column {c!r}, which X does not have")
                 out.append(hits[0])
             elif isinstance(c, (bool, np.bool_)) or not isinstance(c, (int, np.integer)):
-                raise ValueError(f"the columns of a block are names, indices, a mask, a slice or a selector; got {c!r}")
+                raise ValueError(f"{OF_BLOCK}; got {c!r}")
             elif not -d <= c < d:
                 raise ValueError(f"blocks names column {c}; X has {d} columns")
             else:

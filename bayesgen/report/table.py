@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.estimators._tables import column_values, is_missing, not_numeric
 from bayesgen.estimators._column_kinds import MOST_LEVELS, column_kind
+from bayesgen.estimators._tables import column_values, is_missing, not_numeric
 
 __all__ = ["Column", "ReportError", "Table", "counted", "read_file", "read_table"]
 
