@@ -64,8 +64,8 @@ def warn_identifier(X: Any, j: int) -> None:
     if distinct > max(MOST_LEVELS, len(present) // 2):
         warnings.warn(
             f"{column_name(j, column_names(X))} has {distinct} different values in {len(present)} rows: as a category "
-            "it says next to nothing about new rows. Drop it; or, if it is text, count its words (CountVectorizer) for a "
-            "MultinomialNB block",
+            "it says next to nothing about new rows. Drop it; or, if it is text, count its words (CountVectorizer) for "
+            "a MultinomialNB block",
             UserWarning,
             stacklevel=2,
         )
