@@ -55,10 +55,12 @@ def _map_rows(work: Callable[[int, int], Any], n: int, cells: int) -> list[Any]:
         return list(pool.map(lambda job: job[0].run(work, *job[1]), jobs))
 
 
-def score_blocks(work: Callable[[slice], np.ndarray], n: int, n_out: int, cells_per_row: int) -> np.ndarray:
+def score_blocks(
+    work: Callable[[slice], np.ndarray], n: int, n_out: int, cells_per_row: int, step: int | None = None
+) -> np.ndarray:
     """work(block of rows) for all rows, stacked (n, n_out), with temporaries that stay in cache."""
     out = np.empty((n, n_out))
-    step = max(1, SCORE_CELLS // max(1, cells_per_row))
+    step = step or max(1, SCORE_CELLS // max(1, cells_per_row))
 
     def fill(lo: int, hi: int) -> None:
         for i in range(lo, hi, step):

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesgen import _kernels
+from bayesgen import _compiled, _kernels
 from bayesgen._math import Array, log_rising, namespace, safe_divide, special, sum_log1p, two_sum
 from bayesgen._random import generator
 from bayesgen.families import dirichlet
@@ -144,7 +144,7 @@ def _t_log_prob(
     Missing cells, and squares whose products could overflow, are summed one by one.
     """
 
-    def work(block: slice) -> np.ndarray:
+    def by_column(block: Any) -> np.ndarray:
         rows = np.asarray(_kernels.rows(x, block), dtype=float)
         out = np.empty((len(rows), len(loc)))
         observed = ~np.isnan(rows)
@@ -159,7 +159,16 @@ def _t_log_prob(
                 out[:, k] = cell.sum(axis=1)
         return out
 
-    return _kernels.score_blocks(work, x.shape[0], len(loc), x.shape[1])
+    if x.shape[0] * loc.size < _compiled.LEAST_CELLS:
+        return _kernels.score_blocks(by_column, x.shape[0], len(loc), x.shape[1])
+    out = -power * _compiled.student_sums(x, loc, low, spread)
+    for block in _kernels.row_blocks(x.shape[0], x.shape[1]):
+        missing = np.isnan(_kernels.rows(x, block))
+        out[block] += ~missing @ norm.T if missing.any() else norm.sum(axis=1)
+    far = np.flatnonzero(~np.isfinite(out).all(axis=1))
+    if far.size:
+        out[far] = by_column(far)
+    return out
 
 
 class Diagonal(Family):
