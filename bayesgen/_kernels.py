@@ -19,7 +19,7 @@ try:
 except ImportError:
     coo_todense = None
 
-CHUNK = 2048
+CHUNK = 1024  # rows whose residuals and their squares stay in the second-level cache
 ENTRIES = 1 << 18  # stored entries of a sparse matrix taken at once
 SCORE_CELLS = 1 << 17  # numbers of a block of rows that is scored at once
 THREADED_CELLS = 1_000_000  # below this, starting threads costs more than it saves
@@ -68,6 +68,21 @@ def score_blocks(
             out[block] = work(block)
 
     _map_rows(fill, n, n * cells_per_row)
+    return out
+
+
+def product(x: Any, table: np.ndarray) -> np.ndarray:
+    """The product of x (n, d), dense or CSR, and a C-contiguous table (d, K); a large CSR matrix in two threads."""
+    if not sp.issparse(x) or x.nnz * table.shape[1] < THREADED_CELLS:
+        return np.asarray(x @ table)
+    out = np.empty((x.shape[0], table.shape[1]))
+
+    def fill(lo: int, hi: int) -> None:
+        a, b = x.indptr[lo], x.indptr[hi]
+        part = sp.csr_array((x.data[a:b], x.indices[a:b], x.indptr[lo : hi + 1] - a), shape=(hi - lo, x.shape[1]))
+        out[lo:hi] = part @ table
+
+    _map_rows(fill, x.shape[0], x.nnz * table.shape[1])
     return out
 
 
@@ -165,6 +180,13 @@ def _pilots(x: Any, codes: np.ndarray, weights: np.ndarray | None, n_classes: in
     return out
 
 
+def _residuals(x: Any, i: int, j: int, codes: np.ndarray, pilot: np.ndarray, buffer: np.ndarray) -> np.ndarray:
+    """Rows i..j less the pilots of their classes, in a buffer that is used again: fresh memory costs more than sums."""
+    out = buffer[: j - i]
+    np.take(pilot, codes[i:j], axis=0, out=out, mode="clip")
+    return np.subtract(rows(x, i, j), out, out=out)
+
+
 def pooled_moments(
     x: Any, codes: np.ndarray, weights: np.ndarray | None, n_classes: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -173,10 +195,10 @@ def pooled_moments(
     pilot = _pilots(x, codes, weights, n_classes)
 
     def work(lo: int, hi: int) -> tuple[np.ndarray, np.ndarray]:
-        total, scatter = np.zeros((n_classes, d)), np.zeros((d, d))
+        total, scatter, buffer = np.zeros((n_classes, d)), np.zeros((d, d)), np.empty((CHUNK, d))
         for i, j in _chunks(lo, hi):
             w = _part(weights, i, j)
-            residual = rows(x, i, j) - pilot[codes[i:j]]
+            residual = _residuals(x, i, j, codes, pilot, buffer)
             total += _one_hot(codes[i:j], w, n_classes) @ residual
             scatter += residual.T @ (residual if w is None else w[:, None] * residual)
         return total, scatter
@@ -191,17 +213,24 @@ def class_moments(
     """Pilots (K, d), residual sums (K, d) and residual scatter (K, d, d) of each class."""
     n, d = x.shape
     pilot = _pilots(x, codes, weights, n_classes)
-    order = np.argsort(codes, kind="stable")
-    bounds = np.searchsorted(codes[order], np.arange(n_classes + 1))
+    small = codes.astype(np.uint16) if n_classes <= 1 << 16 else codes  # which NumPy sorts by counting
+    order = np.argsort(small, kind="stable")
+    bounds = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=n_classes))])
+    ones = np.ones(CHUNK)
 
     def work(lo: int, hi: int) -> tuple[np.ndarray, np.ndarray]:
-        total, scatter = np.zeros((n_classes, d)), np.zeros((n_classes, d, d))
+        total, scatter, buffer = np.zeros((n_classes, d)), np.zeros((n_classes, d, d)), np.empty((CHUNK, d))
         for k in range(n_classes):
             for i, j in _chunks(max(lo, bounds[k]), min(hi, bounds[k + 1])):
                 index = order[i:j]
-                residual = rows(x, index) - pilot[k]
+                residual = buffer[: len(index)]
+                if isinstance(x, np.ndarray) and x.dtype == float:
+                    np.take(x, index, axis=0, out=residual, mode="clip")
+                else:
+                    residual[:] = rows(x, index)
+                residual -= pilot[k]
                 weighted = residual if weights is None else weights[index][:, None] * residual
-                total[k] += weighted.sum(axis=0)
+                total[k] += ones[: len(index)] @ weighted
                 scatter[k] += residual.T @ weighted
         return total, scatter
 
@@ -217,9 +246,9 @@ def diagonal_moments(
     pilot = _pilots(x, codes, weights, n_classes)
 
     def work(lo: int, hi: int) -> tuple[np.ndarray, np.ndarray]:
-        total, square = np.zeros((n_classes, d)), np.zeros((n_classes, d))
+        total, square, buffer = np.zeros((n_classes, d)), np.zeros((n_classes, d)), np.empty((CHUNK, d))
         for i, j in _chunks(lo, hi):
-            residual = rows(x, i, j) - pilot[codes[i:j]]
+            residual = _residuals(x, i, j, codes, pilot, buffer)
             hot = _one_hot(codes[i:j], _part(weights, i, j), n_classes)
             total += hot @ residual
             square += hot @ np.multiply(residual, residual, out=residual)

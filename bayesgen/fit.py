@@ -350,8 +350,18 @@ class Fit(_Value):
             raise UndefinedNumberError(prefix + self.explain(problem, names))
 
     def check_predictive(self, log_class: np.ndarray | None = None) -> None:
-        """Raise `UndefinedNumberError` unless rows can be scored."""
-        needed = (self.log_class if log_class is None else log_class) > -np.inf
+        """Raise `UndefinedNumberError` unless rows can be scored, under other class probabilities if given."""
+        if log_class is None:
+            self._can_score  # noqa: B018
+        else:
+            self._check_scored(log_class > -np.inf)
+
+    @cached_property
+    def _can_score(self) -> bool:
+        self._check_scored(self.log_class > -np.inf)
+        return True
+
+    def _check_scored(self, needed: np.ndarray) -> None:
         for part, names in self._parts():
             self._raise(part.problem(needed), names)
 
@@ -381,15 +391,13 @@ class Fit(_Value):
 
     def log_joint(self, x: Any, log_class: np.ndarray | None = None) -> np.ndarray:
         """The route's ln p(x, y = k), shape (n, K); a class of probability zero is -inf whatever x."""
-        log_class = self.log_class if log_class is None else log_class
         self.check_predictive(log_class)
-        return add_class(log_class, self.features.log_prob(x))
+        return add_class(self.log_class if log_class is None else log_class, self.features.log_prob(x))
 
     def log_scores(self, x: Any, log_class: np.ndarray | None = None) -> np.ndarray:
         """What the class probabilities are the softmax of: ln p(y = k) + power * ln p(x | y = k), (n, K)."""
-        log_class = self.log_class if log_class is None else log_class
         self.check_predictive(log_class)
-        return add_class(log_class, self.powered(self.features.log_prob(x)))
+        return add_class(self.log_class if log_class is None else log_class, self.powered(self.features.log_prob(x)))
 
     def powered(self, features: np.ndarray) -> np.ndarray:
         """Log densities of the features times the power; with power 0 they have no say, even where they are -inf."""

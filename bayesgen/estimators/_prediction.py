@@ -63,7 +63,8 @@ class Prediction(Shell):
             With ``inference="exact"``, p(x, y) has its parameters integrated out. A row that no class can
             generate has NaN, with a `ZeroProbabilityWarning`.
         """
-        return np.exp(self.predict_log_proba(X, class_prior))
+        fit = self._fit_value
+        return probabilities(fit.log_scores(self._rows(X), self._log_class(class_prior)))
 
     def predict(self, X: Any, class_prior: Any = None) -> np.ndarray:
         """The most probable class of each row, (n_samples,); ties go to the first class."""
@@ -71,7 +72,7 @@ class Prediction(Shell):
         log_class = self._log_class(class_prior)
         joint = fit.log_scores(self._rows(X), log_class)
         codes = joint.argmax(axis=1)
-        impossible = warn_impossible(joint)
+        impossible = warn_impossible(joint.max(axis=1))
         codes[impossible] = (fit.log_class if log_class is None else log_class).argmax()
         return fit.classes[codes]
 
@@ -292,18 +293,28 @@ class Prediction(Shell):
 
 def normalise(joint: np.ndarray) -> np.ndarray:
     """Log of p(y | x) from the log joint over the last axis; NaN for rows that no class can generate."""
-    impossible = warn_impossible(joint)
-    if impossible.any():
-        joint = np.where(impossible[..., None], np.nan, joint)
+    top = joint.max(axis=-1, keepdims=True)
+    warn_impossible(top[..., 0])
     # The maximum goes first: a log joint of -1e12 would leave no digits of a log of the sum.
     with np.errstate(invalid="ignore"):
-        joint = joint - joint.max(axis=-1, keepdims=True)
-        return joint - logsumexp(joint, keepdims=True)
+        out = joint - top
+        out -= np.log(np.exp(out).sum(axis=-1, keepdims=True))
+    return out
 
 
-def warn_impossible(joint: np.ndarray) -> np.ndarray:
-    """Rows whose joint is -inf in every class, with a warning that names the first."""
-    impossible = np.asarray(np.isneginf(joint).all(axis=-1))
+def probabilities(joint: np.ndarray) -> np.ndarray:
+    """p(y | x), exp of `normalise`, with one exponential for each number."""
+    top = joint.max(axis=-1, keepdims=True)
+    warn_impossible(top[..., 0])
+    with np.errstate(invalid="ignore"):
+        out = np.exp(joint - top)
+        out /= out.sum(axis=-1, keepdims=True)
+    return out
+
+
+def warn_impossible(best: np.ndarray) -> np.ndarray:
+    """Rows whose log joint is -inf in the best class, with a warning that names the first."""
+    impossible = np.asarray(np.isneginf(best))
     if impossible.any():
         at = int(np.argwhere(impossible)[0][-1])
         warnings.warn(

@@ -70,7 +70,7 @@ class _GaussianBase(GenerativeBase):
         joint = self._fit_value.log_scores(self._rows(X))
         if joint.shape[1] != 2:
             return joint
-        warn_impossible(joint)
+        warn_impossible(joint.max(axis=-1))
         with np.errstate(invalid="ignore"):
             return joint[:, 1] - joint[:, 0]
 

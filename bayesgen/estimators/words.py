@@ -181,7 +181,10 @@ class BernoulliNB(_Words):
             )
         if np.all(x.data == 1) and self.binarize < 1:
             return x
-        return sp.csr_array((_above(x.data, self.binarize), x.indices, x.indptr), shape=x.shape)
+        present = x.data > self.binarize
+        # Of counts all stored entries are ones, which take no memory; a NaN is not above.
+        data = np.broadcast_to(1.0, present.shape) if present.all() else _above(x.data, self.binarize)
+        return sp.csr_array((data, x.indices, x.indptr), shape=x.shape)
 
     def _stated(self, columns: Columns, n_classes: int) -> Bernoulli:
         if isinstance(self.alpha, tuple):

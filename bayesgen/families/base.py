@@ -87,13 +87,13 @@ def contract(x: Any, table: Array) -> Array:
     xp = namespace(x, table)
     zero = xp.isneginf(table)
     if xp is np and not zero.any():
-        return np.asarray(x @ np.ascontiguousarray(table.T))
+        return _kernels.product(x, np.ascontiguousarray(table.T))
     finite = xp.where(zero, 0.0, table)
     impossible = zero.astype(finite.dtype)
     if xp is not np:
         return xp.where(x @ impossible.T > 0, -xp.inf, x @ finite.T)
-    out = np.asarray(x @ np.ascontiguousarray(finite.T))
-    out[np.asarray(x @ np.ascontiguousarray(impossible.T)) > 0] = -np.inf
+    out = _kernels.product(x, np.ascontiguousarray(finite.T))
+    out[_kernels.product(x, np.ascontiguousarray(impossible.T)) > 0] = -np.inf
     return out
 
 
