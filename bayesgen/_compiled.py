@@ -1,6 +1,7 @@
 """Scores of many rows in compiled code, where NumPy would write and read a table for each step of a formula.
 
-The functions are compiled once for each number of classes and columns: rows come in chunks of one size, the last one padded.
+The functions are compiled once for each number of classes and columns: rows come in chunks of one size, the last one
+padded.
 """
 
 from __future__ import annotations

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
 
@@ -21,6 +19,9 @@ def cholesky(a: Array) -> Array:
     """Lower Cholesky factor of (..., d, d) matrices. NumPy input: `LinAlgError` if not positive definite."""
     if namespace(a) is np:
         return np.linalg.cholesky(a)
+    import jax
+    import jax.numpy as jnp
+
     d = a.shape[-1]
 
     def column(j: Any, lower: Array) -> Array:
@@ -40,6 +41,8 @@ def inverse_lower(lower: Array) -> Array:
         # The LAPACK routine itself: `solve_triangular` wakes BLAS threads, milliseconds for a 2 x 2 matrix.
         flat = lower.reshape(-1, d, d)
         return np.stack([scipy.linalg.lapack.dtrtri(m, lower=1)[0] for m in flat]).reshape(lower.shape)
+    import jax
+    import jax.numpy as jnp
 
     def row(i: Any, inverse: Array) -> Array:
         r = (i == jnp.arange(d)) - jnp.einsum("...k,...kj->...j", lower[..., i, :], inverse)

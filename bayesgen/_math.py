@@ -7,12 +7,10 @@ the same functions can be jitted, differentiated, and used inside a NumPyro prog
 
 from __future__ import annotations
 
+import sys
 from types import ModuleType
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-import jax.scipy.special as jax_special
 import numpy as np
 import scipy.special as scipy_special
 
@@ -20,14 +18,24 @@ Array = Any  # a NumPy or JAX array; shapes are given in the docstrings
 
 
 def namespace(*values: Any) -> ModuleType:
-    """`jax.numpy` if any leaf of the values is a JAX array or tracer, else `numpy`."""
+    """`jax.numpy` if any leaf of the values is a JAX array or tracer, else `numpy`.
+
+    JAX takes as long to import as the rest together: until somebody has, no value is one of its arrays.
+    """
+    jax = sys.modules.get("jax")
+    if jax is None:
+        return np
     leaves = jax.tree_util.tree_leaves(values) if any(isinstance(v, tuple) for v in values) else values
-    return jnp if any(isinstance(leaf, jax.Array) for leaf in leaves) else np
+    return jax.numpy if any(isinstance(leaf, jax.Array) for leaf in leaves) else np
 
 
 def special(xp: ModuleType) -> ModuleType:
     """The special functions (`gammaln`, `digamma`, `xlogy`, ...) that belong to an array namespace."""
-    return jax_special if xp is jnp else scipy_special
+    if xp is np:
+        return scipy_special
+    import jax.scipy.special
+
+    return jax.scipy.special
 
 
 def safe_log(x: Array) -> Array:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
-import jax
 import numpy as np
 
 
@@ -18,7 +18,8 @@ def generator(key: Any = None) -> np.random.Generator:
         return key
     if isinstance(key, np.random.RandomState):
         return np.random.default_rng(key.randint(0, 2**32, size=4, dtype=np.uint32))
-    if isinstance(key, jax.Array):
+    jax = sys.modules.get("jax")
+    if jax is not None and isinstance(key, jax.Array):
         data = jax.random.key_data(key) if jax.numpy.issubdtype(key.dtype, jax.dtypes.prng_key) else key
         return np.random.default_rng(np.asarray(data).ravel())
     try:

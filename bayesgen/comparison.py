@@ -33,10 +33,10 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_consistent_length, has_fit_parameter
 
-from bayesgen import families
 from bayesgen.estimators import BernoulliNB, _labels
 from bayesgen.estimators._base import GenerativeBase
 from bayesgen.exceptions import UndefinedNumberError, ZeroProbabilityWarning
+from bayesgen.families import _all as families
 from bayesgen.fit import Fit, LooResult, MixedFit
 from bayesgen.own_priors import Hyperpriors
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import jax
 import numpy as np
 from scipy.optimize import brentq
 
@@ -36,10 +35,21 @@ DRAW_CELLS = 1 << 22  # numbers held at once while posterior draws are scored
 
 def read_only(value: Any) -> Any:
     """The same value, its arrays locked: what was learned is handed out, and is not to be changed."""
-    for leaf in jax.tree_util.tree_leaves(value):
-        if isinstance(leaf, np.ndarray):
-            leaf.flags.writeable = False
+    for array in _arrays(value):
+        array.flags.writeable = False
     return value
+
+
+def _arrays(value: Any) -> Iterator[np.ndarray]:
+    """The arrays of nested tuples and families."""
+    if isinstance(value, np.ndarray):
+        yield value
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from _arrays(part)
+    elif isinstance(value, Family):
+        for field in dataclasses.fields(value):  # type: ignore[arg-type]
+            yield from _arrays(getattr(value, field.name))
 
 
 class _Value:

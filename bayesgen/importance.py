@@ -21,11 +21,13 @@ import jax
 import numpy as np
 
 from bayesgen._random import generator
-from bayesgen.families.base import Family
+from bayesgen.families.base import Family, register
 from bayesgen.nuts import Draws, NUTSOptions, as_arrays, structure
 from bayesgen.own_priors import OwnPrior
 
 __all__ = ["ImportanceOptions", "Quadrature", "Weighted", "hyperparameters", "latent_sites", "parameters", "quadrature"]
+
+register()
 
 MOST_KHAT = 0.7
 GOOD_KHAT, ROUNDS = 0.4, 4  # when a proposal need not be improved any more, and how often at most

@@ -24,10 +24,12 @@ import jax
 import numpy as np
 
 from bayesgen.exceptions import SamplingWarning
-from bayesgen.families.base import Family
+from bayesgen.families.base import Family, register
 from bayesgen.own_priors import record
 
 __all__ = ["Diagnostics", "Draws", "NUTSOptions", "run"]
+
+register()
 
 FORMS = ("auto", "rows", "statistics", "marginal")
 FIELDS = ("diverging", "num_steps", "accept_prob", "potential_energy", "energy", "adapt_state.step_size")

@@ -28,6 +28,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.exceptions import UndefinedNumberError
+from bayesgen.families.base import register
 from bayesgen.fit import MixedFit
 
 __all__ = ["EvidenceSelector", "FeatureRelevance", "feature_relevance"]
@@ -125,6 +126,7 @@ def log_bayes_factors(part: Any) -> np.ndarray:
     prior, stats = part.prior, part.stats
     if part.check_evidence(np.ones(prior.n_classes, dtype=bool)) is not None:
         raise UndefinedNumberError("there are no Bayes factors under an improper prior: state a proper one")
+    register()
     one = jax.tree.map(lambda v: once(v, prior.n_classes), prior).replace(n_classes=1)
     try:
         same = one.log_evidence_columns(prior.pool_classes(stats))

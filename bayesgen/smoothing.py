@@ -45,7 +45,7 @@ from bayesgen.comparison import (
 from bayesgen.estimators import BernoulliNB, CategoricalNB, MultinomialNB, _labels
 from bayesgen.estimators._prediction import normalise
 from bayesgen.exceptions import UndefinedNumberError, ZeroProbabilityWarning
-from bayesgen.families import Bernoulli, Categorical, Multinomial
+from bayesgen.families._all import Bernoulli, Categorical, Multinomial
 from bayesgen.families.bernoulli import BernoulliParams
 from bayesgen.families.categorical import CategoricalParams
 from bayesgen.families.multinomial import MultinomialParams

@@ -125,6 +125,30 @@ UNTOUCHED = """
 """
 
 
+WITHOUT_JAX = """
+    import json, sys
+    import numpy as np
+    import bayesgen
+    rows, labels = np.array([[2.0, 0.0], [1.0, 1.0], [0.0, 3.0], [1.0, 4.0]]), np.array([0, 0, 1, 1])
+    for name in ("BernoulliNB", "CategoricalNB", "GaussianDiscriminantAnalysis", "GaussianNB", "MixedNB",
+                 "MultinomialNB", "PoissonNB"):
+        model = getattr(bayesgen, name)().fit(rows, labels)
+        model.predict_proba(rows), model.log_evidence_, model.sample(3), model.loo(rows, labels), model.statistics_
+    heavy = [name for name in ("jax", "numpyro", "arviz", "matplotlib") if name in sys.modules]
+    posterior = model.posterior_  # handed out: a pytree
+    from bayesgen.families import Gaussian, Poisson
+    import jax
+    leaves = [len(jax.tree.leaves(value)) for value in (posterior, Poisson(), Gaussian())]
+    print(json.dumps({"heavy": heavy, "leaves": leaves}))
+"""
+
+
+def test_closed_forms_do_not_import_jax_until_a_family_is_handed_out():
+    found = run(WITHOUT_JAX)
+    assert found["heavy"] == []
+    assert found["leaves"] == [2, 2, 3]
+
+
 def test_importing_and_fitting_change_nothing_outside_the_library():
     found = run(UNTOUCHED)
     assert found["heavy"] == []

@@ -7,10 +7,10 @@ prediction only reads it.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from typing import Any, Self
 
-import jax
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_consistent_length
@@ -22,7 +22,7 @@ from bayesgen.estimators._prediction import Prediction
 from bayesgen.estimators._program import Program
 from bayesgen.estimators._shell import Learned, Shell, new_seed
 from bayesgen.exceptions import UndefinedNumberError
-from bayesgen.families.base import Labels, class_count
+from bayesgen.families.base import Labels, class_count, register
 from bayesgen.fit import SAMPLED, Fit, read_only
 from bayesgen.statistics import Columns, Statistics
 
@@ -294,6 +294,7 @@ class GenerativeBase(Prediction, Posterior, Program, ClassifierMixin, Shell):
     @property
     def prior_(self) -> Any:
         """The prior with every hyperparameter resolved."""
+        register()
         return self._fit_value.features.prior
 
     def _concentration(self, field: str, site: str | None = None) -> Any:
@@ -322,6 +323,7 @@ class GenerativeBase(Prediction, Posterior, Program, ClassifierMixin, Shell):
     @property
     def posterior_(self) -> Any:
         """The conjugate posterior: a family value of `bayesgen.families`, of the prior's type."""
+        register()
         return self._fit_value.features.posterior
 
     def _sampled(self) -> Any:
@@ -373,7 +375,7 @@ class GenerativeBase(Prediction, Posterior, Program, ClassifierMixin, Shell):
             raise ValueError(f"statistics must be a bayesgen Statistics value; got {type(statistics).__name__}")
         s = statistics
         self._check_statistics(s)
-        classes, count, features = jax.tree_util.tree_map(np.array, (s.classes, s.class_count, s.features))
+        classes, count, features = copy.deepcopy((s.classes, s.class_count, s.features))
         return self._commit(self._make(classes, count, features, s.columns))
 
     @property
@@ -399,6 +401,7 @@ class GenerativeBase(Prediction, Posterior, Program, ClassifierMixin, Shell):
 
 def check_class_function(class_prior: ClassPrior) -> None:
     """Raise unless a class_prior function gives probabilities (K,), at one draw of its sites."""
+    import jax
     from numpyro.handlers import seed
 
     with jax.enable_x64(True):
@@ -427,7 +430,7 @@ def _is_shape(value: Any) -> bool:
 
 def _shaped(stats: Any, expected: Any) -> bool:
     """Whether statistics have the types and shapes of `Family.stats_shapes`."""
-    kind: Any
-    shapes, kind = jax.tree_util.tree_flatten(expected, is_leaf=_is_shape)
-    arrays, own_kind = jax.tree_util.tree_flatten(stats)
-    return bool(kind == own_kind) and shapes == [np.shape(a) for a in arrays]
+    if _is_shape(expected):
+        return bool(np.shape(stats) == expected)
+    alike = type(stats) is type(expected) and len(stats) == len(expected)
+    return alike and all(_shaped(s, e) for s, e in zip(stats, expected, strict=True))

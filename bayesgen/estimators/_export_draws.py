@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
 from scipy.special import digamma
 
 from bayesgen._math import safe_log
 from bayesgen.class_prior import ClassPrior
 from bayesgen.exceptions import UndefinedNumberError
-from bayesgen.families import Bernoulli, Multinomial, Poisson
+from bayesgen.families._all import Bernoulli, Multinomial, Poisson
 from bayesgen.fit import Fit
 
 if TYPE_CHECKING:
@@ -205,6 +204,7 @@ def prior_sites(own: Any, base: Any) -> None:
 
 def run_program(program: Callable[[], Any], rng: np.random.Generator, n: int) -> dict[str, np.ndarray]:
     """Draws of the sites of a NumPyro program."""
+    import jax
     from numpyro.infer import Predictive
 
     with jax.enable_x64(True):
@@ -227,6 +227,7 @@ def each(prior: Any, params: Any) -> np.ndarray:
 
 def site_log_density(program: Callable[..., Any], args: tuple[Any, ...], values: dict[str, np.ndarray]) -> np.ndarray:
     """Log density of the sampled sites of a program at each of n values of them, (n,)."""
+    import jax
     from numpyro.infer.util import log_density
 
     with jax.enable_x64(True):
@@ -240,6 +241,8 @@ def own_log_prior(part: Any, values: dict[str, np.ndarray], lo: int, hi: int, pa
         return each(base, params)
     latent, given = part._latent
     if not set(latent) <= set(values):  # drawn in other coordinates: the density of the parameters themselves
+        import jax
+
         with jax.enable_x64(True):
             return np.asarray(jax.jit(jax.vmap(lambda p: own.log_density(base, p)))(base.factored(params)))
     some = {k: v[lo:hi] for k, v in values.items()}

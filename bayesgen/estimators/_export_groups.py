@@ -10,7 +10,7 @@ import numpy as np
 from bayesgen._math import logsumexp
 from bayesgen.estimators._export_draws import cut, site_log_density
 from bayesgen.estimators._export_names import Names, Rows, check_size
-from bayesgen.families import Multinomial
+from bayesgen.families._all import Multinomial
 from bayesgen.fit import DRAW_CELLS, add_class
 
 __all__ = ["export"]

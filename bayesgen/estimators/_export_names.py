@@ -11,7 +11,7 @@ import numpy as np
 from bayesgen._math import safe_log
 from bayesgen.estimators._export_draws import hyper_sites, mean_log
 from bayesgen.estimators._shell import Learned
-from bayesgen.families import Bernoulli, Multinomial, Poisson
+from bayesgen.families._all import Bernoulli, Multinomial, Poisson
 from bayesgen.families.base import Family, dense
 from bayesgen.statistics import Columns
 

@@ -10,7 +10,7 @@ import numpy as np
 from bayesgen.estimators import _input, _levels
 from bayesgen.estimators._base import GenerativeBase
 from bayesgen.estimators._options import check_choice, check_missing, concentration, own_prior
-from bayesgen.families import Categorical
+from bayesgen.families._all import Categorical
 from bayesgen.statistics import Columns
 
 __all__ = ["CategoricalNB"]

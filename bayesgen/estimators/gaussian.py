@@ -10,7 +10,7 @@ from bayesgen.estimators import _input
 from bayesgen.estimators._base import GenerativeBase
 from bayesgen.estimators._options import DROP_NAN, check_choice, check_missing, own_prior
 from bayesgen.estimators._prediction import warn_impossible
-from bayesgen.families import (
+from bayesgen.families._all import (
     Gaussian,
     MultivariateGaussian,
     PerClassMultivariateGaussian,

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
-import jax
 import numpy as np
 from sklearn.base import clone
 
-from bayesgen import families
 from bayesgen.estimators import _input, _levels
 from bayesgen.estimators._base import GenerativeBase
 from bayesgen.estimators._options import DROP_NAN, check_missing, own_prior
 from bayesgen.estimators._tokens import document_lengths
-from bayesgen.families import Family, Mixed
+from bayesgen.families import _all as families
+from bayesgen.families._all import Family, Mixed
 from bayesgen.fit import ROUTES, Fit
 from bayesgen.statistics import Columns
 
@@ -141,10 +141,7 @@ class GenerativeClassifier(GenerativeBase):
         shapes: dict[str, Any] = {"n_classes": n_classes, "n_features": columns.n_features}
         if columns.levels is not None:
             shapes["n_levels"] = tuple(len(v) for v in columns.levels)
-        own = jax.tree_util.tree_map(
-            lambda v: np.array(v) if isinstance(v, np.ndarray) else v, base
-        )  # not the caller's
-        return own.replace(**shapes)
+        return copy.deepcopy(base).replace(**shapes)  # not the caller's arrays
 
     def _with_prior(self, prior: Any) -> Any:
         return clone(self).set_params(family=prior, prior=None)

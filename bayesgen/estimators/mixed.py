@@ -18,7 +18,7 @@ from bayesgen.estimators._column_kinds import AUTOMATIC, ESTIMATORS, automatic_k
 from bayesgen.estimators._shell import Learned
 from bayesgen.estimators.categorical import CategoricalNB
 from bayesgen.estimators.words import MultinomialNB
-from bayesgen.families import Labels, Mixed
+from bayesgen.families._all import Labels, Mixed
 from bayesgen.families.base import column_name
 from bayesgen.fit import SAMPLED, Fit, MixedFit
 from bayesgen.statistics import Columns

@@ -9,7 +9,7 @@ import numpy as np
 from bayesgen.estimators import _input
 from bayesgen.estimators._base import GenerativeBase
 from bayesgen.estimators._options import DROP_NAN, check_missing, own_prior
-from bayesgen.families import Poisson
+from bayesgen.families._all import Poisson
 from bayesgen.learning import Evidence
 from bayesgen.own_priors import WithOwnPrior, is_distribution
 from bayesgen.priors import Gamma

@@ -11,7 +11,7 @@ from bayesgen.estimators import _input
 from bayesgen.estimators._base import GenerativeBase
 from bayesgen.estimators._options import DROP_NAN, check_choice, check_count, check_missing, concentration, own_prior
 from bayesgen.estimators._tokens import document_lengths, read_tokens
-from bayesgen.families import Bernoulli, Multinomial
+from bayesgen.families._all import Bernoulli, Multinomial
 from bayesgen.fit import Fit
 from bayesgen.learning import Evidence
 from bayesgen.statistics import Columns

@@ -1,15 +1,26 @@
-"""The families p(x | y, parameters), each with its conjugate prior, one file each."""
+"""The families p(x | y, parameters), each with its conjugate prior, one file each.
 
-from bayesgen.families.base import Family, Labels
-from bayesgen.families.bernoulli import Bernoulli
-from bayesgen.families.categorical import Categorical
-from bayesgen.families.gaussian import Gaussian
-from bayesgen.families.mixed import Mixed
-from bayesgen.families.multinomial import Multinomial
-from bayesgen.families.multivariate_gaussian import MultivariateGaussian
-from bayesgen.families.per_class_multivariate_gaussian import PerClassMultivariateGaussian
-from bayesgen.families.poisson import Poisson
-from bayesgen.families.shared_variance_gaussian import SharedVarianceGaussian
+Whoever takes a family from here may pass it to JAX: the first name that is used makes all of them pytrees.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bayesgen.families._all import (
+        Bernoulli,
+        Categorical,
+        Family,
+        Gaussian,
+        Labels,
+        Mixed,
+        Multinomial,
+        MultivariateGaussian,
+        PerClassMultivariateGaussian,
+        Poisson,
+        SharedVarianceGaussian,
+    )
 
 __all__ = [
     "Bernoulli",
@@ -24,3 +35,18 @@ __all__ = [
     "Poisson",
     "SharedVarianceGaussian",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from bayesgen.families import _all
+    from bayesgen.families.base import register
+
+    register()
+    globals()[name] = value = getattr(_all, name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -9,10 +9,10 @@ class axis first.
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
-import jax
 import numpy as np
 import scipy.sparse as sp
 
@@ -148,13 +148,30 @@ def static(*, default: Any) -> Any:
 def family(cls: type[C]) -> type[C]:
     """Register a frozen dataclass as a pytree; fields marked ``static()`` are its structure."""
     cls = dataclasses.dataclass(frozen=True, eq=False)(cls)
-    fields = dataclasses.fields(cls)  # type: ignore[arg-type]
-    jax.tree_util.register_dataclass(
-        cls,
-        data_fields=[f.name for f in fields if not f.metadata.get("static")],
-        meta_fields=[f.name for f in fields if f.metadata.get("static")],
-    )
+    _UNREGISTERED.append(cls)
+    if "jax" in sys.modules:
+        register()
     return cls
+
+
+_UNREGISTERED: list[type] = []
+
+
+def register() -> None:
+    """Make the families pytrees of JAX, which is imported: where one is handed out, or goes into compiled code.
+
+    Importing JAX takes half a second, which fitting and predicting with closed forms do not need.
+    """
+    import jax
+
+    while _UNREGISTERED:
+        cls = _UNREGISTERED.pop()
+        fields = dataclasses.fields(cls)
+        jax.tree_util.register_dataclass(
+            cls,
+            data_fields=[f.name for f in fields if not f.metadata.get("static")],
+            meta_fields=[f.name for f in fields if f.metadata.get("static")],
+        )
 
 
 class Family:

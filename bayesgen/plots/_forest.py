@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import digamma, ndtri, polygamma
 
 from bayesgen._random import generator, log_gamma_draws
-from bayesgen.families import Bernoulli, Categorical, Multinomial, Poisson
+from bayesgen.families._all import Bernoulli, Categorical, Multinomial, Poisson
 from bayesgen.fit import DRAW_CELLS
 from bayesgen.plots._shared import base_of, check_prob, class_code, current_axes, feature_labels, one_family
 

@@ -11,7 +11,7 @@ from scipy import stats
 from bayesgen._random import generator
 from bayesgen.estimators import _labels
 from bayesgen.exceptions import UndefinedNumberError
-from bayesgen.families import Bernoulli, Multinomial, Poisson
+from bayesgen.families._all import Bernoulli, Multinomial, Poisson
 from bayesgen.families.base import dense
 from bayesgen.families.gaussian import Diagonal
 from bayesgen.families.multivariate_gaussian import Multivariate

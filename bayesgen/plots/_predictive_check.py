@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from bayesgen._random import generator
 from bayesgen.estimators import _labels
-from bayesgen.families import Categorical, Multinomial
+from bayesgen.families._all import Categorical, Multinomial
 from bayesgen.families.base import dense
 from bayesgen.fit import DRAW_CELLS
 from bayesgen.plots._shared import base_of, check_prob, class_code, current_axes, feature_labels, one_family

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesgen._random import log_gamma_draws
-from bayesgen.families import Bernoulli, Multinomial
+from bayesgen.families._all import Bernoulli, Multinomial
 from bayesgen.fit import DRAW_CELLS, MixedFit
 
 if TYPE_CHECKING:

@@ -1,0 +1,250 @@
+"""Time and memory against scikit-learn, in one process, as ratios: above 1 is faster than the peer.
+
+    python tests/benchmarks/peers.py                    # full size: about ten minutes and 6 GB
+    python tests/benchmarks/peers.py --scale 0.1 --only dense,text --json out.json
+
+Each pair is warmed up once, then timed in turns; the ratio is that of the medians, and the peer has its better time of
+one and of two BLAS threads. Memory is the growth of the resident set during the warm-up, in MiB. Bayesian answers that
+a peer does not have are timed against its nearest plug-in answer, and say so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import psutil
+import scipy.sparse as sp
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import BernoulliNB as SkBernoulliNB
+from sklearn.naive_bayes import GaussianNB as SkGaussianNB
+from sklearn.naive_bayes import MultinomialNB as SkMultinomialNB
+from threadpoolctl import threadpool_limits
+
+from bayesgen import BernoulliNB, GaussianDiscriminantAnalysis, GaussianNB, MultinomialNB
+
+Work = Callable[[], Any]
+RESULTS: list[dict[str, Any]] = []
+
+
+def peak(work: Work) -> float:
+    """Growth of the resident set while it runs, in MiB, sampled every 2 ms."""
+    process, on = psutil.Process(), True
+    start = top = process.memory_info().rss
+
+    def watch() -> None:
+        nonlocal top
+        while on:
+            top = max(top, process.memory_info().rss)
+            time.sleep(0.002)
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    work()
+    on = False
+    watcher.join()
+    return (top - start) / 2**20
+
+
+def seconds(work: Work) -> float:
+    """Wall time of one run."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def compare(workload: str, peers: dict[str, Work], ours: Work, repeats: int) -> None:
+    """Time the peers and ours in turns, and print a line for each peer."""
+    memory = {name: peak(work) for name, work in peers.items()}
+    own_memory = peak(ours)
+    times: dict[str, list[float]] = {name: [] for name in peers}
+    one_thread: dict[str, list[float]] = {name: [] for name in peers}
+    own = []
+    for _ in range(repeats):
+        for name, work in peers.items():
+            times[name].append(seconds(work))
+            with threadpool_limits(1, user_api="blas"):
+                one_thread[name].append(seconds(work))
+        own.append(seconds(ours))
+    mine = statistics.median(own)
+    for name in peers:
+        best = min(statistics.median(times[name]), statistics.median(one_thread[name]))
+        row = {"workload": workload, "peer": name, "peer_ms": 1e3 * best, "ours_ms": 1e3 * mine, "ratio": best / mine}
+        row |= {"peer_mib": memory[name], "ours_mib": own_memory}
+        RESULTS.append(row)
+        print(
+            f"{workload:<52} {name:<26} {1e3 * best:9.1f} ms {1e3 * mine:9.1f} ms   x {best / mine:6.2f}"
+            f"   {memory[name]:6.0f} / {own_memory:.0f} MiB",
+            flush=True,
+        )
+
+
+def dense(scale: float, repeats: int) -> None:
+    """A million rows, 64 columns, 10 classes."""
+    rng = np.random.default_rng(0)
+    n, d, k = int(1_000_000 * scale), 64, 10
+    y = rng.integers(0, k, n)
+    X = rng.normal(size=(n, d)) @ rng.normal(size=(d, d)) / 8 + rng.normal(size=(k, d))[y]
+    shape = f"{n} x {d}, {k} classes"
+    lda = {s: lambda s=s: LinearDiscriminantAnalysis(solver=s).fit(X, y) for s in ("svd", "lsqr")}
+    compare(f"fit shared covariance, {shape}", lda, lambda: GaussianDiscriminantAnalysis().fit(X, y), repeats)
+    qda = {s: lambda s=s: QuadraticDiscriminantAnalysis(solver=s).fit(X, y) for s in ("svd", "eigen")}
+    own = GaussianDiscriminantAnalysis(covariance="per_class")
+    compare(f"fit covariance per class, {shape}", qda, lambda: own.fit(X, y), repeats)
+    compare(
+        f"fit diagonal, {shape}",
+        {"GaussianNB": lambda: SkGaussianNB().fit(X, y)},
+        lambda: GaussianNB().fit(X, y),
+        repeats,
+    )
+    new = X[:200_000]
+    for name, peer, model in (
+        ("LDA", LinearDiscriminantAnalysis(solver="lsqr"), GaussianDiscriminantAnalysis(inference="mean")),
+        ("LDA", LinearDiscriminantAnalysis(solver="lsqr"), GaussianDiscriminantAnalysis()),
+        (
+            "QDA",
+            QuadraticDiscriminantAnalysis(),
+            GaussianDiscriminantAnalysis(covariance="per_class", inference="mean"),
+        ),
+        ("QDA", QuadraticDiscriminantAnalysis(), GaussianDiscriminantAnalysis(covariance="per_class")),
+        ("GaussianNB", SkGaussianNB(), GaussianNB(inference="mean")),
+        ("GaussianNB", SkGaussianNB(), GaussianNB()),
+    ):
+        peer.fit(new, y[: len(new)])
+        model.fit(new, y[: len(new)])
+        title = f"predict_proba, {len(new)} rows, {model.inference}"
+        compare(title, {name: lambda p=peer: p.predict_proba(new)}, lambda m=model: m.predict_proba(new), repeats)
+
+
+def documents(n: int, n_words: int, n_classes: int) -> tuple[Any, np.ndarray]:
+    """Counts of words with Zipf's frequencies, about 90 different ones in a document."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, n_classes, n)
+    lengths = rng.poisson(150, n)
+    words = np.minimum((n_words ** rng.random(lengths.sum()) - 1).astype(np.int64), n_words - 1)
+    words = (words + 37 * np.repeat(y, lengths) * (rng.random(len(words)) < 0.2)) % n_words
+    X = sp.coo_array((np.ones(len(words)), (np.repeat(np.arange(n), lengths), words)), shape=(n, n_words)).tocsr()
+    return X, y
+
+
+def text(scale: float, repeats: int) -> None:
+    """200,000 documents, 50,000 words, 20 classes."""
+    X, y = documents(int(200_000 * scale), 50_000, 20)
+    shape = f"{X.shape[0]} documents"
+    for name, peer, model in (
+        ("MultinomialNB", SkMultinomialNB(), MultinomialNB(inference="mean")),
+        ("BernoulliNB", SkBernoulliNB(), BernoulliNB()),
+    ):
+        compare(f"fit {name}, {shape}", {name: lambda p=peer: p.fit(X, y)}, lambda m=model: m.fit(X, y), repeats)
+        compare(
+            f"predict_log_proba {name}, {shape}",
+            {name: lambda p=peer: p.predict_log_proba(X)},
+            lambda m=model: m.predict_log_proba(X),
+            repeats,
+        )
+    exact, plug_in, some = MultinomialNB().fit(X, y), SkMultinomialNB().fit(X, y), X[:20_000]
+    title = f"predict_log_proba exact (Polya), {some.shape[0]} documents"
+    compare(
+        title,
+        {"MultinomialNB plug-in": lambda: plug_in.predict_log_proba(some)},
+        lambda: exact.predict_log_proba(some),
+        repeats,
+    )
+    few, labels = X[: max(2000, int(10_000 * scale))], y[: max(2000, int(10_000 * scale))]
+    grid = GridSearchCV(SkMultinomialNB(), {"alpha": np.geomspace(1e-3, 10, 20)}, scoring="neg_log_loss", cv=5)
+    compare(
+        f"smoothing learned, {few.shape[0]} documents",
+        {"grid of 20, 5 folds": lambda: grid.fit(few, labels)},
+        lambda: MultinomialNB(alpha="evidence").fit(few, labels),
+        1,
+    )
+
+
+def small(scale: float, repeats: int) -> None:
+    """150 rows, 4 columns, 3 classes: overhead, and a new process."""
+    from sklearn.datasets import load_iris
+
+    X, y = load_iris(return_X_y=True)
+    peer, own = LinearDiscriminantAnalysis(solver="lsqr"), GaussianDiscriminantAnalysis()
+    compare("fit, 150 x 4", {"LDA lsqr": lambda: peer.fit(X, y)}, lambda: own.fit(X, y), 50 * repeats)
+    peer.fit(X, y), own.fit(X, y)
+    compare(
+        "predict_proba, 150 x 4", {"LDA": lambda: peer.predict_proba(X)}, lambda: own.predict_proba(X), 50 * repeats
+    )
+    program = (
+        "from sklearn.datasets._base import load_iris\nX, y = load_iris(return_X_y=True)\nfrom {module} import {name}\n"
+        "{name}().fit(X, y).predict_proba(X)"
+    )
+
+    def process(module: str, name: str) -> Work:
+        code = program.format(module=module, name=name)
+        return lambda: subprocess.run([sys.executable, "-c", code], check=True)
+
+    peers = {
+        "LDA": process("sklearn.discriminant_analysis", "LinearDiscriminantAnalysis"),
+        "GaussianNB": process("sklearn.naive_bayes", "GaussianNB"),
+    }
+    compare("new process, import, fit and predict", peers, process("bayesgen", "GaussianDiscriminantAnalysis"), repeats)
+    batch, labels = X[:100], y[:100]
+    mine, theirs = GaussianNB().fit(X, y), SkGaussianNB().fit(X, y)
+    for n in (1, 100):
+        compare(
+            f"partial_fit, {n} rows",
+            {"GaussianNB": lambda n=n: theirs.partial_fit(batch[:n], labels[:n])},
+            lambda n=n: mine.partial_fit(batch[:n], labels[:n]),
+            50 * repeats,
+        )
+
+
+def leave_one_out(scale: float, repeats: int) -> None:
+    """Exact leave-one-out of 100,000 rows against one prediction of them."""
+    rng = np.random.default_rng(0)
+    n, d = int(100_000 * scale), 32
+    y = rng.integers(0, 3, n)
+    X = rng.normal(size=(n, d)) + rng.normal(size=(3, d))[y]
+    model = GaussianDiscriminantAnalysis().fit(X, y)
+    compare(
+        f"exact leave-one-out, {n} x {d}",
+        {"own predict_log_proba": lambda: model.predict_log_proba(X)},
+        lambda: model.loo(X, y),
+        repeats,
+    )
+
+
+WORKLOADS = {"small": small, "dense": dense, "text": text, "loo": leave_one_out}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default=",".join(WORKLOADS), help="comma-separated: " + ", ".join(WORKLOADS))
+    parser.add_argument("--scale", type=float, default=1.0, help="share of the rows")
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--json", help="a file for the numbers")
+    args = parser.parse_args()
+    warnings.simplefilter("ignore")  # of peers
+    packages = {name: version(name) for name in ("bayesgen", "numpy", "scipy", "scikit-learn", "jax")}
+    machine = {"python": platform.python_version(), "cpus": os.cpu_count(), "processor": platform.machine(), **packages}
+    print(machine)
+    print(f"{'workload':<52} {'peer':<26} {'peer':>12} {'ours':>12}   {'ratio':>8}   memory")
+    for name in args.only.split(","):
+        WORKLOADS[name](args.scale, args.repeats)
+    if args.json:
+        with open(args.json, "w") as stream:
+            json.dump({"machine": machine, "scale": args.scale, "results": RESULTS}, stream, indent=1)
+
+
+if __name__ == "__main__":
+    main()
