@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from bayesgen.class_prior import ClassPrior
 from bayesgen.estimators import _input, _labels
+from bayesgen.estimators._explain import Explaining
 from bayesgen.estimators._posterior import Posterior
 from bayesgen.estimators._prediction import Prediction
 from bayesgen.estimators._program import Program
@@ -32,7 +33,7 @@ NO_ROWS = (
 )
 
 
-class GenerativeBase(Prediction, Posterior, Program, ClassifierMixin, Shell):
+class GenerativeBase(Prediction, Explaining, Posterior, Program, ClassifierMixin, Shell):
     """Base of all estimators: learning, merging, forgetting, and what was learned."""
 
     # ------------------------------------------------------------------ learning
