@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from bayesgen.relevance import EvidenceSelector, FeatureRelevance, feature_relevance
     from bayesgen.smoothing import compare_smoothing
     from bayesgen.statistics import Statistics
+    from bayesgen.storage import load
 
 __version__ = "0.1.0"
 
@@ -60,6 +61,7 @@ _HOME = {
     "compare": "comparison",
     "compare_smoothing": "smoothing",
     "feature_relevance": "relevance",
+    "load": "storage",
 }
 
 _ELSEWHERE = {  # names of scikit-learn, and what to use here
@@ -96,6 +98,7 @@ __all__ = [
     "compare_smoothing",
     "families",
     "feature_relevance",
+    "load",
     "plots",
 ]
 

@@ -22,6 +22,7 @@ from bayesgen.estimators._posterior import Posterior
 from bayesgen.estimators._prediction import Prediction
 from bayesgen.estimators._program import Program
 from bayesgen.estimators._shell import Learned, Shell, new_seed
+from bayesgen.estimators._storing import Storing
 from bayesgen.exceptions import UndefinedNumberError
 from bayesgen.families.base import Labels, class_count
 from bayesgen.fit import SAMPLED, Fit, read_only
@@ -33,7 +34,7 @@ NO_ROWS = (
 )
 
 
-class GenerativeBase(Prediction, Explaining, Posterior, Program, ClassifierMixin, Shell):
+class GenerativeBase(Prediction, Explaining, Posterior, Program, Storing, ClassifierMixin, Shell):
     """Base of all estimators: learning, merging, forgetting, and what was learned."""
 
     # ------------------------------------------------------------------ learning
