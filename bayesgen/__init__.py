@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bayesgen import families, plots
     from bayesgen.comparison import compare
+    from bayesgen.decisions import decide, expected_cost, probability_best
     from bayesgen.estimators import (
         BernoulliNB,
         CategoricalNB,
@@ -60,8 +61,11 @@ _HOME = {
     "ZeroProbabilityWarning": "exceptions",
     "compare": "comparison",
     "compare_smoothing": "smoothing",
+    "decide": "decisions",
+    "expected_cost": "decisions",
     "feature_relevance": "relevance",
     "load": "storage",
+    "probability_best": "decisions",
 }
 
 _ELSEWHERE = {  # names of scikit-learn, and what to use here
@@ -96,10 +100,13 @@ __all__ = [
     "ZeroProbabilityWarning",
     "compare",
     "compare_smoothing",
+    "decide",
+    "expected_cost",
     "families",
     "feature_relevance",
     "load",
     "plots",
+    "probability_best",
 ]
 
 

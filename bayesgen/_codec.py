@@ -362,10 +362,10 @@ def restore(value: Any, made: Any) -> None:
 
 
 def inline_array(value: np.ndarray) -> Any:
-    """An array as JSON; every float64 keeps all its digits."""
-    if value.dtype.kind in "cMmS":
+    """An array as JSON; every float64 keeps all its digits, and dates are their counts of units."""
+    if value.dtype.kind in "cS":
         raise ValueError(f"an array of {value.dtype} has no form in JSON: use save and load")
-    flat = value.ravel().tolist()
+    flat = (value.view("i8") if value.dtype.kind in "Mm" else value).ravel().tolist()
     if value.dtype.kind == "f" and not np.isfinite(value).all():
         flat = [v if np.isfinite(v) else str(v) for v in flat]
     return {"is": "array", "dtype": value.dtype.str, "shape": list(value.shape), "data": flat}
@@ -374,6 +374,7 @@ def inline_array(value: np.ndarray) -> Any:
 def read_inline(value: Any) -> np.ndarray:
     """See `inline_array`."""
     dtype = np.dtype(value["dtype"])
-    if dtype.kind not in "biufU":
+    if dtype.kind not in "biufUMm":
         raise ValueError(f"an array of {dtype}")
-    return np.array(value["data"], dtype=dtype).reshape([int(n) for n in value["shape"]])
+    flat = np.array(value["data"], dtype="i8").view(dtype) if dtype.kind in "Mm" else np.array(value["data"], dtype)
+    return flat.reshape([int(n) for n in value["shape"]])

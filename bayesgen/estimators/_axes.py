@@ -149,5 +149,5 @@ class DiscriminantAxes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Shell)
 
 
 # After the class is made: scikit-learn's `set_output` wraps what a class body holds, and would hide the condition.
-DiscriminantAxes.fit_transform = available_if(shared)(DiscriminantAxes.fit_transform)  # type: ignore[method-assign]
+DiscriminantAxes.fit_transform = available_if(shared)(DiscriminantAxes.fit_transform)
 DiscriminantAxes.transform = available_if(shared)(DiscriminantAxes.transform)  # type: ignore[method-assign]
