@@ -62,10 +62,23 @@ def contributions(family: Family, params: Any, x: np.ndarray) -> np.ndarray:
     x : array (n, d)
         Rows in the family's form, dense.
     """
-    raise ValueError(
-        f"{type(family).__name__} does not say what each column adds to ln p(x | y): register a function with "
-        "bayesgen.families.contributions.contributions.register"
-    )
+    # For families of the user's own: cells that are NaN are integrated out, so that any subset has a value.
+    out = np.zeros((*x.shape, family.n_classes))
+    orders = column_orders(x.shape[1], FEW_ORDERS, FEW_ORDERS)
+    for order in orders:
+        hidden, before = np.full(x.shape, np.nan), np.zeros((len(x), family.n_classes))
+        for j in order:
+            hidden[:, j] = x[:, j]
+            value = family.log_predictive(hidden) if params is None else family.log_prob(params, hidden)
+            out[:, j] += np.asarray(value) - before
+            before = np.asarray(value)
+    if np.isnan(out).any():
+        raise ValueError(
+            f"{type(family).__name__} does not integrate missing cells (NaN) out, which says what each column adds to "
+            "ln p(x | y): let its log_prob and log_predictive do so, or register a function with "
+            "bayesgen.families.contributions.contributions.register"
+        )
+    return np.where(np.isnan(x)[..., None], 0.0, out / len(orders))
 
 
 @singledispatch
