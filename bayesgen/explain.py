@@ -201,6 +201,7 @@ class Explanation:
         for part in self.parts:
             with np.errstate(all="ignore"):
                 out[:, part.index] = part.contributions(rows)
+        out[..., np.isneginf(self.prior)] = 0.0  # a class of probability zero is not asked
         return self.fit.powered(out)
 
     def _variances(self, rows: np.ndarray, contrasts: np.ndarray) -> np.ndarray:
@@ -235,7 +236,7 @@ class Explanation:
         label : class label, optional
             Default: the class predicted for the row.
         against : class label, optional
-            Default: the other of two classes; of more, the average of the log joints of all others.
+            Default: the other of two classes; of more, the average of the log joints of all others that are possible.
 
         Returns
         -------
@@ -279,7 +280,9 @@ class Explanation:
         else:
             own = labels.index(label)
         if against is None:
-            return own, np.flatnonzero(np.arange(len(labels)) != own)
+            rest = np.flatnonzero(np.arange(len(labels)) != own)
+            possible = rest[self.prior[rest] > -np.inf]
+            return own, possible if possible.size else rest
         if labels.index(against) == own:
             raise ValueError(f"label and against are the same class, {against!r}")
         return own, np.array([labels.index(against)])

@@ -405,6 +405,18 @@ def test_messages_are_explained_as_the_model_sees_them(data, inference) -> None:
         assert set(top.index) <= {words[j] for j in present}
 
 
+@pytest.mark.parametrize("inference", ["mle", "exact"])
+def test_a_class_of_probability_zero_has_no_say(inference) -> None:
+    X, y = numbers()
+    y = y % 2
+    for model in (GaussianDiscriminantAnalysis(covariance="per_class"), GaussianNB(prior="reference"), GaussianNB()):
+        model.set_params(inference=inference, class_prior=[0.5, 0.5, 0.0]).partial_fit(X, y, classes=[0, 1, 2])
+        adds_up(model, X)
+        odds = model.explain(X).log_odds(0)
+        assert (odds.label, odds.against) in ((0, 1), (1, 0))
+        assert np.isfinite(odds.total)
+
+
 def test_impossible_rows_have_infinite_contributions() -> None:
     model = MultinomialNB(inference="mle").fit([[1, 1, 0], [0, 1, 1]], [0, 1])
     found = model.explain([[1, 1, 0]])
