@@ -159,8 +159,8 @@ class Encoder:
         """The fields of a value, with what took long to compute."""
         made = vars(value) if hasattr(value, "__dict__") else {}
         name = type(value).__name__
-        if name == "FeatureFit" and value.learned is not None:
-            family, learned = value._learned
+        if name == "FeatureFit" and made.get("_learned") is not None:
+            family, learned = made["_learned"]
             parts["made"] = (family, learned.value, learned.standard_error, learned.log_evidence, learned.names)
         if name == "SampledFeatures" and "_run" in made:
             parts |= {"rows": None, "made": made["_run"]}  # the rows were for the run

@@ -32,6 +32,7 @@ from bayesgen.fit import FeatureFit, Fit
 __all__ = ["p_values"]
 
 CELLS = 1 << 23  # numbers of simulated rows held at once
+WIDE = 1000  # words of a vocabulary from which documents are scored as sparse rows
 TIES = 1e-9  # log densities this near are equal: the order of a sum changes them
 
 
@@ -116,6 +117,7 @@ def _scores(
     """Log densities ln p(x) of simulated rows, (n,)."""
     prob = np.exp(log_class)
     step = max(1, CELLS // max(1, fit.features.stated.n_features))
+    wide = fit.features.stated.n_features > WIDE
     out = []
     for i in range(0, n, step):
         codes = rng.choice(len(prob), size=min(step, n - i), p=prob / prob.sum())
@@ -124,6 +126,9 @@ def _scores(
         for b, (family, hole) in enumerate(zip(families, holes, strict=True)):
             if hole is not None and hole.any():
                 parts[b] = np.where(hole, -1 if isinstance(family, Categorical) else np.nan, dense(parts[b]))
+        parts = [
+            sp.csr_array(p) if wide and isinstance(f, Multinomial) else p for f, p in zip(families, parts, strict=True)
+        ]
         rows = tuple(parts) if isinstance(drawn, tuple) else parts[0]
         out.append(_log_density(fit, families, rows, log_class))
     return np.concatenate(out)

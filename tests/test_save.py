@@ -213,6 +213,13 @@ def test_learned_priors_keep_their_curve(tmp_path, monkeypatch) -> None:
     assert twin.alpha_ == model.alpha_
 
 
+def test_what_has_not_learned_enough_yet_is_saved_as_it_is(tmp_path) -> None:
+    X, y = counts()
+    model = MultinomialNB(alpha="evidence").partial_fit([[1, 0, 0, 0, 0]], ["a"], classes=["a", "b", "c c"])
+    twin = again(model, tmp_path).partial_fit(X, y)
+    assert_array_equal(twin.predict_proba(X), model.partial_fit(X, y).predict_proba(X))
+
+
 def test_one_distribution_in_two_places_stays_one(tmp_path) -> None:
     both = dist.LogNormal(0.0, 1.0)
     for prior, same in ((Gamma(both, both), True), (Gamma(both, dist.LogNormal(0.0, 1.0)), False)):

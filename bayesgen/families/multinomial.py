@@ -114,15 +114,16 @@ def _urn_tokens(rng: np.random.Generator, alpha: np.ndarray, lengths: np.ndarray
     Token t is a new draw from alpha with probability A / (A + t), else a copy of one of the t before it (Blackwell and
     MacQueen 1973).
     """
-    n, longest = len(lengths), int(lengths.max(initial=0))
+    shape = len(lengths), int(lengths.max(initial=0))
     edges = np.cumsum(alpha)
-    total = edges[-1]
-    tokens = np.zeros((n, longest), dtype=np.int64)
-    for t in range(longest):
-        fresh = np.searchsorted(edges[:-1] / total, rng.random(n), side="right")
-        again = tokens[np.arange(n), rng.integers(0, max(t, 1), n)]
-        tokens[:, t] = np.where(rng.random(n) * (total + t) < total, fresh, again)
-    return tokens[np.arange(longest) < lengths[:, None]]
+    tokens = np.searchsorted(edges[:-1] / edges[-1], rng.random(shape), side="right")
+    before = np.arange(shape[1])
+    copied = rng.random(shape) * (edges[-1] + before) >= edges[-1]
+    source = (rng.random(shape) * before).astype(np.int64)
+    for t in np.flatnonzero(copied.any(axis=0)):
+        rows = np.flatnonzero(copied[:, t])
+        tokens[rows, t] = tokens[rows, source[rows, t]]
+    return tokens[before < lengths[:, None]]
 
 
 @family
