@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bayesgen import families, plots
     from bayesgen.comparison import compare
+    from bayesgen.decisions import decide, expected_cost, probability_best
     from bayesgen.estimators import (
         BernoulliNB,
         CategoricalNB,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from bayesgen.sensitivity import prior_sensitivity
     from bayesgen.smoothing import compare_smoothing
     from bayesgen.statistics import Statistics
+    from bayesgen.storage import load
 
 __version__ = "0.1.0"
 
@@ -62,8 +64,12 @@ _HOME = {
     "auto_blocks": "estimators",
     "compare": "comparison",
     "compare_smoothing": "smoothing",
+    "decide": "decisions",
+    "expected_cost": "decisions",
     "feature_relevance": "relevance",
+    "load": "storage",
     "prior_sensitivity": "sensitivity",
+    "probability_best": "decisions",
 }
 
 _ELSEWHERE = {  # names of scikit-learn, and what to use here
@@ -99,10 +105,14 @@ __all__ = [
     "auto_blocks",
     "compare",
     "compare_smoothing",
+    "decide",
+    "expected_cost",
     "families",
     "feature_relevance",
+    "load",
     "plots",
     "prior_sensitivity",
+    "probability_best",
 ]
 
 

@@ -17,10 +17,13 @@ from sklearn.utils.validation import check_consistent_length
 
 from bayesgen.class_prior import ClassPrior
 from bayesgen.estimators import _input, _labels
+from bayesgen.estimators._explain import Explaining
+from bayesgen.estimators._novelty import Novelty
 from bayesgen.estimators._posterior import Posterior
 from bayesgen.estimators._prediction import Prediction
 from bayesgen.estimators._program import Program
 from bayesgen.estimators._shell import Learned, Shell, new_seed
+from bayesgen.estimators._storing import Storing
 from bayesgen.exceptions import UndefinedNumberError
 from bayesgen.families.base import Labels, class_count, register
 from bayesgen.fit import SAMPLED, Fit, read_only
@@ -32,7 +35,7 @@ NO_ROWS = (
 )
 
 
-class GenerativeBase(Prediction, Posterior, Program, ClassifierMixin, Shell):
+class GenerativeBase(Prediction, Explaining, Novelty, Posterior, Program, Storing, ClassifierMixin, Shell):
     """Base of all estimators: learning, merging, forgetting, and what was learned."""
 
     # ------------------------------------------------------------------ learning

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bayesgen.estimators import _input
+from bayesgen.estimators._axes import DiscriminantAxes, check_components
 from bayesgen.estimators._base import GenerativeBase
 from bayesgen.estimators._options import DROP_NAN, check_choice, check_missing, own_prior
 from bayesgen.estimators._prediction import warn_impossible
@@ -195,7 +196,7 @@ class GaussianNB(_GaussianBase):
         return np.array(self._fit_value.features.params.variance)
 
 
-class GaussianDiscriminantAnalysis(_GaussianBase):
+class GaussianDiscriminantAnalysis(DiscriminantAxes, _GaussianBase):
     r"""Classes that are multivariate normal, with a shared or a per-class covariance.
 
     With ``inference="mle"`` it is the textbook model: means :math:`\bar x_k` and the shared covariance
@@ -213,6 +214,8 @@ class GaussianDiscriminantAnalysis(_GaussianBase):
         NumPyro sites) need "nuts" or "importance".
     priors : array (n_classes,), optional
         scikit-learn's name of `class_prior`.
+    n_components : int, optional
+        How many discriminant axes `transform` gives; default: all, min(n_classes - 1, n_features).
     missing : {"error", "marginalize"}, default="error"
         With "marginalize", NaN cells at prediction are integrated out. At fit they are an error.
     inference : {"exact", "mean", "map", "mle", "unbiased", "nuts", "importance"} or their options, default="exact"
@@ -222,7 +225,8 @@ class GaussianDiscriminantAnalysis(_GaussianBase):
     Attributes
     ----------
     classes_, class_count_, class_log_prior_, priors_, means_, covariance_, xbar_, prior_, posterior_,
-    statistics_, log_evidence_, log_evidence_parts_, n_features_in_, feature_names_in_, coef_, intercept_
+    statistics_, log_evidence_, log_evidence_parts_, n_features_in_, feature_names_in_, coef_, intercept_, scalings_,
+    explained_variance_ratio_
 
     Notes
     -----
@@ -248,6 +252,7 @@ class GaussianDiscriminantAnalysis(_GaussianBase):
         covariance: str = "shared",
         prior: Any = None,
         priors: Any = None,
+        n_components: int | None = None,
         missing: str = "error",
         inference: str = "exact",
         class_alpha: Any = 1.0,
@@ -259,6 +264,7 @@ class GaussianDiscriminantAnalysis(_GaussianBase):
         self.covariance = covariance
         self.prior = prior
         self.priors = priors
+        self.n_components = n_components
         self.missing = missing
         self.inference = inference
         self.class_alpha = class_alpha
@@ -281,6 +287,7 @@ class GaussianDiscriminantAnalysis(_GaussianBase):
 
     def _stated(self, columns: Columns, n_classes: int) -> MultivariateGaussian | PerClassMultivariateGaussian:
         check_choice("covariance", self.covariance, ("shared", "per_class"))
+        check_components(self.n_components, n_classes, columns.n_features)
         kind = MultivariateGaussian if self.covariance == "shared" else PerClassMultivariateGaussian
         prior = self._check_prior(NormalInverseWishart)
         d = columns.n_features

@@ -108,6 +108,24 @@ def _log_coefficient(x: Any) -> Array:
     return log_factorial(length) - log_factorial(x).sum(axis=1)
 
 
+def _urn_tokens(rng: np.random.Generator, alpha: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Tokens of documents drawn from a Polya urn, one document after the other.
+
+    Token t is a new draw from alpha with probability A / (A + t), else a copy of one of the t before it (Blackwell and
+    MacQueen 1973).
+    """
+    shape = len(lengths), int(lengths.max(initial=0))
+    edges = np.cumsum(alpha)
+    tokens = np.searchsorted(edges[:-1] / edges[-1], rng.random(shape), side="right")
+    before = np.arange(shape[1])
+    copied = rng.random(shape) * (edges[-1] + before) >= edges[-1]
+    source = (rng.random(shape) * before).astype(np.int64)
+    for t in np.flatnonzero(copied.any(axis=0)):
+        rows = np.flatnonzero(copied[:, t])
+        tokens[rows, t] = tokens[rows, source[rows, t]]
+    return tokens[before < lengths[:, None]]
+
+
 @family
 class Multinomial(Family):
     """Word counts with Dirichlet(alpha) word probabilities; see the module docstring.
@@ -357,21 +375,16 @@ class Multinomial(Family):
         """See `Family.sample`; `lengths` is a number or one for each row."""
         rng = generator(key)
         lengths = np.broadcast_to(np.asarray(lengths, dtype=np.int64), (len(y),))
-        if params is not None:
-            # Token by token: a multinomial draw visits every word of the vocabulary for each document.
-            out = np.zeros((len(y), self.n_features))
-            for k in np.unique(y):
-                rows = np.flatnonzero(y == k)
+        out = np.zeros((len(y), self.n_features))
+        for k in np.unique(y):
+            # Token by token: a draw of all probabilities visits every word of the vocabulary for each document.
+            rows = np.flatnonzero(y == k)
+            if params is not None:
                 edges = np.cumsum(np.exp(params.log_prob[k]))
                 words = np.searchsorted(edges[:-1] / edges[-1], rng.random(int(lengths[rows].sum())), side="right")
-                np.add.at(out, (np.repeat(rows, lengths[rows]), words), 1.0)
-            return out
-        alpha = self.concentration()
-        out = np.zeros((len(y), self.n_features))
-        for i, (k, m) in enumerate(zip(y, lengths, strict=True)):
-            log_gamma = log_gamma_draws(rng, alpha[k], alpha[k].shape)
-            theta = np.exp(log_gamma - log_gamma.max())
-            out[i] = rng.multinomial(m, theta / theta.sum())
+            else:
+                words = _urn_tokens(rng, self.concentration()[k], lengths[rows])
+            np.add.at(out, (np.repeat(rows, lengths[rows]), words), 1.0)
         return out
 
     def draw(self, key: Any, n: int) -> MultinomialParams:

@@ -12,6 +12,7 @@ from bayesgen.plots._boundary import decision_boundary
 from bayesgen.plots._calibration import calibration
 from bayesgen.plots._chains import rank, trace
 from bayesgen.plots._comparison import coefficient_path, comparison, evidence_curve, relevance, smoothing_path
+from bayesgen.plots._explanation import explanation
 from bayesgen.plots._forest import forest
 from bayesgen.plots._pit import pit
 from bayesgen.plots._posterior import posterior, prior_posterior
@@ -24,6 +25,7 @@ __all__ = [
     "comparison",
     "decision_boundary",
     "evidence_curve",
+    "explanation",
     "forest",
     "pit",
     "posterior",

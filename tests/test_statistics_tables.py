@@ -1,0 +1,292 @@
+"""Statistics travel as text, tables and Parquet, and a database can make them."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+import jax
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_iris
+
+from bayesgen import (
+    BernoulliNB,
+    CategoricalNB,
+    GaussianDiscriminantAnalysis,
+    GaussianNB,
+    MixedNB,
+    MultinomialNB,
+    PoissonNB,
+    Statistics,
+)
+
+pd = pytest.importorskip("pandas")
+
+X, Y = load_iris(return_X_y=True)
+SPECIES = np.array(["setosa", "versicolor", "virginica"])[Y]
+COLUMNS = ["sepal length", "sepal width", "petal length", "petal width"]
+FRAME = pd.DataFrame(X + 1e7, columns=COLUMNS)
+COUNTS = pd.DataFrame(np.random.default_rng(0).poisson(1.0 + X), columns=list("dcab"))
+LEVELS = pd.DataFrame(
+    {
+        "size": pd.Categorical(np.array(["S", "M", "L"])[Y], categories=["S", "M", "L", "XL"]),
+        "code": (X[:, 0] > 6).astype(int),
+        "day": np.array(["2020-01-05", "2020-01-03"], dtype="datetime64[D]")[(X[:, 1] > 3).astype(int)],
+    }
+)
+
+MODELS = [
+    (MultinomialNB(multinomial_coefficient=True), COUNTS),
+    (MultinomialNB(), COUNTS.to_numpy()),
+    (BernoulliNB(binarize=1.0), COUNTS),
+    (PoissonNB(), COUNTS.mask(COUNTS == 3)),
+    (CategoricalNB(), LEVELS),
+    (CategoricalNB(), COUNTS.to_numpy()),
+    (GaussianNB(), FRAME.mask(FRAME == 1e7 + 5.0)),
+    (GaussianNB(variance="shared"), X),
+    (GaussianDiscriminantAnalysis(), FRAME),
+    (GaussianDiscriminantAnalysis(covariance="per_class"), X),
+]
+
+
+def name(value) -> str:
+    return repr(value)[:50].replace("\n", " ")
+
+
+def same(a: Statistics, b: Statistics) -> None:
+    """Bit for bit."""
+    assert a.classes.dtype == b.classes.dtype
+    assert_array_equal(a.classes, b.classes)
+    assert_array_equal(a.class_count, b.class_count)
+    assert jax.tree.structure(a.features) == jax.tree.structure(b.features)
+    for p, q in zip(jax.tree.leaves(a.features), jax.tree.leaves(b.features), strict=True):
+        assert np.shape(p) == np.shape(q)
+        assert_array_equal(p, q)
+    assert (a.columns.names is None) == (b.columns.names is None)
+    if a.columns.names is not None:
+        assert list(a.columns.names) == list(b.columns.names)
+    for p, q in zip(a.columns.levels or (), b.columns.levels or (), strict=True):
+        assert p.dtype == q.dtype
+        assert_array_equal(p, q)
+
+
+@pytest.mark.parametrize(("model", "rows"), MODELS, ids=name)
+@pytest.mark.parametrize("y", [SPECIES, Y - 1, Y.astype(float), Y > 0], ids=["text", "int", "float", "bool"])
+def test_statistics_come_back_bit_for_bit(model, rows, y, tmp_path) -> None:
+    statistics = model.fit(rows, y).statistics_
+    same(Statistics.from_json(statistics.to_json()), statistics)
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "statistics.parquet"
+    statistics.to_parquet(path)
+    back = Statistics.from_parquet(path)
+    same(back, statistics)
+    again = type(model)(**model.get_params()).from_statistics(back)
+    assert_array_equal(again.predict_proba(rows), model.predict_proba(rows))
+
+
+@pytest.mark.parametrize(("model", "rows"), MODELS, ids=name)
+def test_a_long_table_holds_everything(model, rows) -> None:
+    statistics = model.fit(rows, SPECIES).statistics_
+    table = statistics.to_table()
+    assert {"class", "feature", "statistic", "value"} <= set(table.columns)
+    features = None if statistics.columns.names is None else list(statistics.columns.names)
+    levels = None
+    if statistics.columns.levels is not None and features is not None:
+        levels = dict(zip(features, statistics.columns.levels, strict=True))
+    shuffled = table.sample(frac=1.0, random_state=0)
+    same(Statistics.from_table(shuffled, features, levels), statistics)
+
+
+def test_every_digit_survives_text() -> None:
+    rng = np.random.default_rng(1)
+    odd = rng.normal(size=(150, 4)) * 10.0 ** rng.integers(-100, 100, (150, 4))
+    statistics = GaussianNB().fit(odd, Y).statistics_
+    same(Statistics.from_json(statistics.to_json()), statistics)
+    mixed = MixedNB().fit(LEVELS[["size", "code"]].assign(length=X[:, 2]), Y).statistics_
+    back = Statistics.from_json(mixed.to_json())
+    assert [(n, i.tolist()) for n, i, _ in back.columns.blocks] == [(n, i.tolist()) for n, i, _ in mixed.columns.blocks]
+    for p, q in zip(jax.tree.leaves(back.features), jax.tree.leaves(mixed.features), strict=True):
+        assert_array_equal(p, q)
+    with pytest.raises(ValueError, match=r"mixed model are of several kinds.*to_json\(\)"):
+        mixed.to_table()
+
+
+# ------------------------------------------------------------------------------- what a database gives
+
+
+@pytest.fixture
+def database():
+    db = sqlite3.connect(":memory:")
+    long = COUNTS.assign(species=SPECIES).reset_index(names="doc").melt(["doc", "species"], var_name="word")
+    long[long["value"] > 0].to_sql("words", db, index=False)
+    pd.DataFrame({"doc": range(150), "species": SPECIES}).to_sql("docs", db, index=False)
+    flowers = pd.DataFrame(X, columns=COLUMNS).assign(species=SPECIES, size=LEVELS["size"].astype(str))
+    flowers.to_sql("flowers", db, index=False)
+    yield db
+    db.close()
+
+
+WORDS = """
+SELECT species AS class, NULL AS feature, 'class_count' AS statistic, COUNT(*) AS value FROM docs GROUP BY species
+UNION ALL
+SELECT species, word, '{statistic}', {value} FROM words GROUP BY species, word
+"""
+
+
+@pytest.mark.parametrize(
+    ("model", "statistic", "value"),
+    [
+        (MultinomialNB(), "word_count", "SUM(value)"),
+        (BernoulliNB(), "present", "COUNT(*)"),
+        (PoissonNB(), "total", "SUM(value)"),
+    ],
+    ids=["multinomial", "bernoulli", "poisson"],
+)
+def test_sql_groups_are_a_fit_on_counts(database, model, statistic, value) -> None:
+    table = pd.read_sql(WORDS.format(statistic=statistic, value=value), database)
+    model.from_statistics(Statistics.from_table(table, features=COUNTS.columns))
+    rows = type(model)().fit(COUNTS, SPECIES)
+    assert_array_equal(model.predict_proba(COUNTS), rows.predict_proba(COUNTS))
+    if isinstance(model, PoissonNB):
+        assert np.isnan(model.log_evidence_)  # ln x! is not in the table
+    else:
+        assert model.log_evidence_ == rows.log_evidence_
+    cursor = database.execute(WORDS.format(statistic=statistic, value=value))  # without pandas
+    names = [d[0] for d in cursor.description]
+    plain = dict(zip(names, zip(*cursor.fetchall(), strict=True), strict=True))
+    again = type(model)().from_statistics(Statistics.from_table(plain))
+    assert again.feature_names_in_.tolist() == ["a", "b", "c", "d"]
+    assert_allclose(again.predict_proba(COUNTS[list("abcd")]), rows.predict_proba(COUNTS), rtol=1e-12)
+
+
+def test_sql_groups_are_a_fit_on_levels(database) -> None:
+    table = pd.read_sql(
+        """
+        SELECT species AS class, NULL AS feature, NULL AS level, 'class_count' AS statistic, COUNT(*) AS value
+        FROM flowers GROUP BY species
+        UNION ALL
+        SELECT species, 'size', size, 'level_count', COUNT(*) FROM flowers GROUP BY species, size
+        """,
+        database,
+    )
+    found = Statistics.from_table(table, levels={"size": ["S", "M", "L", "XL"]})
+    model, rows = CategoricalNB().from_statistics(found), CategoricalNB().fit(LEVELS[["size"]], SPECIES)
+    assert_array_equal(model.predict_proba(LEVELS[["size"]]), rows.predict_proba(LEVELS[["size"]]))
+    assert Statistics.from_table(table).columns.levels[0].tolist() == ["L", "M", "S"]
+
+
+def test_sql_groups_are_a_fit_on_measurements(database) -> None:
+    moments = " UNION ALL ".join(
+        f"""
+        SELECT species, '{c}', 'mean', AVG("{c}") FROM flowers GROUP BY species UNION ALL
+        SELECT species, '{c}', 'scatter', SUM(("{c}" - m) * ("{c}" - m)) FROM flowers
+        JOIN (SELECT species AS s, AVG("{c}") AS m FROM flowers GROUP BY species) ON s = species GROUP BY species
+        """
+        for c in COLUMNS
+    )
+    head = "SELECT species AS class, NULL AS feature, 'class_count' AS statistic, COUNT(*) AS value FROM flowers "
+    table = pd.read_sql(f"{head} GROUP BY species UNION ALL {moments}", database)
+    model = GaussianNB().from_statistics(Statistics.from_table(table, features=COLUMNS))
+    frame = pd.DataFrame(X, columns=COLUMNS)
+    rows = GaussianNB().fit(frame, SPECIES)
+    assert_allclose(model.predict_proba(frame), rows.predict_proba(frame), rtol=1e-10)
+    assert_allclose(model.log_evidence_, rows.log_evidence_, rtol=1e-12)
+
+
+def long(groups, statistic: str):
+    """A data frame by class as rows of a long table."""
+    out = groups.rename_axis("class").reset_index().melt("class", var_name="feature")
+    return out.assign(statistic=statistic)
+
+
+@pytest.mark.parametrize(("how", "statistic"), [(1, "var_samp"), (0, "var_pop")])
+def test_pandas_groups_are_a_fit_on_measurements(how, statistic) -> None:
+    frame = pd.DataFrame(X, columns=COLUMNS)
+    frame.iloc[::7, 1] = np.nan
+    groups = frame.groupby(SPECIES)
+    count = groups.size().rename_axis("class").rename("value").reset_index().assign(statistic="class_count")
+    parts = [count, long(groups.count(), "weight"), long(groups.mean(), "mean"), long(groups.var(ddof=how), statistic)]
+    found = Statistics.from_table(pd.concat(parts), features=COLUMNS)
+    model, rows = GaussianNB().from_statistics(found), GaussianNB().fit(frame, SPECIES)
+    assert_allclose(model.predict_proba(frame), rows.predict_proba(frame), rtol=1e-9)
+
+
+@pytest.mark.parametrize("covariance", ["shared", "per_class"])
+def test_pandas_groups_are_a_fit_with_a_covariance(covariance) -> None:
+    frame = pd.DataFrame(X, columns=COLUMNS)
+    groups = frame.groupby(SPECIES)
+    second = groups.cov().rename_axis(["class", "feature"]).reset_index()
+    second = second.melt(["class", "feature"], var_name="feature_bis").assign(statistic="covar_samp")
+    second = second[second["feature"] <= second["feature_bis"]]  # one triangle
+    count = groups.size().rename_axis("class").rename("value").reset_index().assign(statistic="class_count")
+    table = pd.concat([count, long(groups.mean(), "mean"), second])
+    found = Statistics.from_table(table, features=COLUMNS, pool=covariance == "shared")
+    model = GaussianDiscriminantAnalysis(covariance=covariance).from_statistics(found)
+    rows = GaussianDiscriminantAnalysis(covariance=covariance).fit(frame, SPECIES)
+    assert_allclose(model.predict_proba(frame), rows.predict_proba(frame), rtol=1e-8, atol=1e-12)
+    if covariance == "shared":
+        with pytest.raises(ValueError, match="of another model"):
+            GaussianDiscriminantAnalysis().from_statistics(Statistics.from_table(table, features=COLUMNS))
+
+
+def test_a_parquet_table_of_another_engine_is_read(tmp_path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    statistics = MultinomialNB().fit(COUNTS, SPECIES).statistics_
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.Table.from_pandas(statistics.to_table(), preserve_index=False), path)
+    same(Statistics.from_parquet(path, features=list("dcab")), statistics)
+    path.write_bytes(b"no")
+    with pytest.raises(ValueError, match="is not a Parquet file"):
+        Statistics.from_parquet(path)
+
+
+# ------------------------------------------------------------------------------- what is refused
+
+
+def table(**changes):
+    out = {
+        "class": ["a", "b", "a", "b"],
+        "feature": [None, None, "x", "x"],
+        "statistic": ["class_count"] * 2 + ["word_count"] * 2,
+        "value": [1, 2, 3, 4],
+    }
+    return out | changes
+
+
+@pytest.mark.parametrize(
+    ("changes", "options", "message"),
+    [
+        ({"statistic": ["word_count"] * 4}, {}, "no rows with the statistic class_count"),
+        ({"statistic": ["class_count"] * 4}, {}, "class_count and one of word_count, present"),
+        ({"statistic": ["class_count"] * 2 + ["word_count", "mean"]}, {}, "and one of"),
+        ({"statistic": ["class_count"] * 2 + ["word_count", "absent"]}, {}, "'absent' does not go with 'word_count'"),
+        ({"class": ["a", "b", "a", "a"]}, {}, "'word_count' twice for a, x"),
+        ({"class": ["a", "b", "a", "c"]}, {}, "row 3 of table.*'c' where one of the classes"),
+        ({"class": ["a", None, "a", "b"]}, {}, "class_count has no class"),
+        ({"value": [1, 2, 3, None]}, {}, r"missing in row 3 \(word_count\)"),
+        ({"value": [1, 2, 3, "many"]}, {}, "value of table must hold numbers"),
+        ({}, {"features": ["y"]}, "has the feature 'x', which is not among"),
+        ({"statistic": ["class_count"] * 2 + ["present"] * 2}, {}, "it counts rows, not occurrences"),
+        ({"statistic": ["class_count"] * 2 + ["level_count"] * 2}, {}, "has no column level"),
+        ({"statistic": ["class_count"] * 2 + ["mean"] * 2}, {}, "one of the statistics scatter, var_pop, var_samp"),
+    ],
+)
+def test_tables_that_cannot_be_meant_are_named(changes, options, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        Statistics.from_table(table(**changes), **options)
+
+
+def test_other_texts_are_refused() -> None:
+    text = PoissonNB().fit(COUNTS, Y).statistics_.to_json()
+    newer = json.loads(text) | {"format_version": 2}
+    other = json.loads(text)
+    other["value"] = {"is": "Evidence"}
+    for bad in ("", "{}", "[1]", text[:-5], json.dumps(newer), json.dumps(other), "[" * 100_000):
+        with pytest.raises(ValueError, match=r"expected the text that Statistics.to_json\(\) makes"):
+            Statistics.from_json(bad)
+    with pytest.raises(ValueError, match="must have the columns class, feature, statistic and value; it has"):
+        Statistics.from_table({"class": []})
