@@ -34,7 +34,7 @@ from sklearn.naive_bayes import GaussianNB as SkGaussianNB
 from sklearn.naive_bayes import MultinomialNB as SkMultinomialNB
 from threadpoolctl import threadpool_limits
 
-from bayesgen import BernoulliNB, GaussianDiscriminantAnalysis, GaussianNB, MultinomialNB
+from bayesgen import BernoulliNB, GaussianDiscriminantAnalysis, GaussianNB, MultinomialNB, __version__
 
 Work = Callable[[], Any]
 RESULTS: list[dict[str, Any]] = []
@@ -235,7 +235,7 @@ def main() -> None:
     parser.add_argument("--json", help="a file for the numbers")
     args = parser.parse_args()
     warnings.simplefilter("ignore")  # of peers
-    packages = {name: version(name) for name in ("bayesgen", "numpy", "scipy", "scikit-learn", "jax")}
+    packages = {"bayesgen": __version__, **{name: version(name) for name in ("numpy", "scipy", "scikit-learn", "jax")}}
     machine = {"python": platform.python_version(), "cpus": os.cpu_count(), "processor": platform.machine(), **packages}
     print(machine)
     print(f"{'workload':<52} {'peer':<26} {'peer':>12} {'ours':>12}   {'ratio':>8}   memory")
