@@ -21,7 +21,12 @@ if TYPE_CHECKING:
         MultinomialNB,
         PoissonNB,
     )
-    from bayesgen.exceptions import SamplingWarning, UndefinedNumberError, ZeroProbabilityWarning
+    from bayesgen.exceptions import (
+        SamplingWarning,
+        UndefinedNumberError,
+        UnlabelledRowsWarning,
+        ZeroProbabilityWarning,
+    )
     from bayesgen.importance import ImportanceOptions
     from bayesgen.learning import Evidence
     from bayesgen.nuts import NUTSOptions
@@ -56,6 +61,7 @@ _HOME = {
     "SamplingWarning": "exceptions",
     "Statistics": "statistics",
     "UndefinedNumberError": "exceptions",
+    "UnlabelledRowsWarning": "exceptions",
     "ZeroProbabilityWarning": "exceptions",
     "compare": "comparison",
     "compare_smoothing": "smoothing",
@@ -91,6 +97,7 @@ __all__ = [
     "SamplingWarning",
     "Statistics",
     "UndefinedNumberError",
+    "UnlabelledRowsWarning",
     "ZeroProbabilityWarning",
     "compare",
     "compare_smoothing",

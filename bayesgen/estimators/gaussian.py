@@ -98,6 +98,7 @@ class GaussianNB(_GaussianBase):
     inference : {"exact", "mean", "map", "mle", "unbiased", "nuts", "importance"} or their options, default="exact"
         "unbiased" is "mle" with variances S / (n - 1) (shared: pooled S / (M - K)).
     class_alpha, class_prior, fit_prior, likelihood_power, random_state : see `BernoulliNB`
+    unlabelled, unlabelled_weight, n_init : see `BernoulliNB`
 
     Attributes
     ----------
@@ -134,6 +135,9 @@ class GaussianNB(_GaussianBase):
         class_prior: Any = None,
         fit_prior: bool = True,
         likelihood_power: Any = 1.0,
+        unlabelled: str | None = None,
+        unlabelled_weight: float = 1.0,
+        n_init: int = 1,
         random_state: Any = None,
     ) -> None:
         self.variance = variance
@@ -145,6 +149,9 @@ class GaussianNB(_GaussianBase):
         self.class_prior = class_prior
         self.fit_prior = fit_prior
         self.likelihood_power = likelihood_power
+        self.unlabelled = unlabelled
+        self.unlabelled_weight = unlabelled_weight
+        self.n_init = n_init
         self.random_state = random_state
 
     def _encode(self, X: Any, columns: Columns, purpose: str = "predict") -> Any:
@@ -218,6 +225,7 @@ class GaussianDiscriminantAnalysis(_GaussianBase):
     inference : {"exact", "mean", "map", "mle", "unbiased", "nuts", "importance"} or their options, default="exact"
         "unbiased" is "mle" with the scatter divided by m - K (per class: n_k - 1).
     class_alpha, class_prior, fit_prior, likelihood_power, random_state : see `BernoulliNB`
+    unlabelled, unlabelled_weight, n_init : see `BernoulliNB`
 
     Attributes
     ----------
@@ -254,6 +262,9 @@ class GaussianDiscriminantAnalysis(_GaussianBase):
         class_prior: Any = None,
         fit_prior: bool = True,
         likelihood_power: Any = 1.0,
+        unlabelled: str | None = None,
+        unlabelled_weight: float = 1.0,
+        n_init: int = 1,
         random_state: Any = None,
     ) -> None:
         self.covariance = covariance
@@ -265,6 +276,9 @@ class GaussianDiscriminantAnalysis(_GaussianBase):
         self.class_prior = class_prior
         self.fit_prior = fit_prior
         self.likelihood_power = likelihood_power
+        self.unlabelled = unlabelled
+        self.unlabelled_weight = unlabelled_weight
+        self.n_init = n_init
         self.random_state = random_state
 
     def _encode(self, X: Any, columns: Columns, purpose: str = "predict") -> Any:
