@@ -37,13 +37,14 @@ from bayesgen.learning import LearnedPrior
 __all__ = ["MOST_STEPS", "ROUTES", "EMFit", "PlugIn", "maximise"]
 
 ROUTES = ("mle", "map", "mean")
-TOLERANCE = 1e-12  # of J, relative, from one step to the next
+TOLERANCE, ENOUGH = 1e-12, 1e-9  # gains of a step, relative to J: where EM stops, and what it may stop at in the end
 MOST_STEPS = 2000
 NO_POSTERIOR = (
     "a fit with unlabelled rows has parameters but no posterior in closed form (nor evidence or leave-one-out): the "
     "labels that are not known make it a mixture. inference='nuts' draws from it"
 )
-FAR = 2.0  # standard errors of the loss of labelled rows, beyond which unlabelled rows are said to pull the fit away
+# Rise of the log loss of the labels, in nats and in standard errors, beyond which the fit is said to be pulled away.
+FAR, FAR_ERRORS = 0.1, 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +105,7 @@ class EMFit(Fit):
     trace : array (n_steps,)
         J after each step.
     converged : bool
-        Whether the last step gained less than the tolerance.
+        Whether the last step gained next to nothing.
     """
 
     trace: np.ndarray | None = None
@@ -238,9 +239,9 @@ class _Mixture:
             joint = fit.log_joint(self.x)
             log_mixture = logsumexp(joint, keepdims=True)
             trace.append(self.objective(fit, log_mixture[:, 0]))
-            converged = len(trace) > 1 and trace[-1] - trace[-2] <= TOLERANCE * abs(trace[-1])
-            if converged or len(trace) == MOST_STEPS:
-                return replace(fit, trace=np.array(trace), converged=converged)
+            gain = trace[-1] - trace[-2] if len(trace) > 1 else np.inf
+            if gain <= TOLERANCE * abs(trace[-1]) or len(trace) == MOST_STEPS:
+                return replace(fit, trace=np.array(trace), converged=gain <= ENOUGH * abs(trace[-1]))
             r = np.exp(joint - log_mixture)
 
     def from_labelled(self) -> np.ndarray | None:
@@ -321,7 +322,7 @@ def warn_if_pulled(labelled: Fit, fit: Fit, x: Any, labels: Labels, weight: floa
         return
     mean = np.average(loss, weights=own)
     error = np.sqrt(np.average((loss - mean) ** 2, weights=own) / (len(loss) - 1))
-    if mean > FAR * error and mean > 0.0:
+    if mean > max(FAR, FAR_ERRORS * error):
         warnings.warn(
             f"the unlabelled rows (weight {weight:g}) outweigh the labelled ones ({own.sum():g}) and pull the fit away "
             f"from them: the log loss of the labels rises from {-np.average(alone[use], weights=own):.3g} "
@@ -329,5 +330,5 @@ def warn_if_pulled(labelled: Fit, fit: Fit, x: Any, labels: Labels, weight: floa
             "clusters of x are not the classes, or the columns are not independent. Lower unlabelled_weight, or leave "
             "the unlabelled rows out",
             UnlabelledRowsWarning,
-            stacklevel=2,
+            stacklevel=6,
         )

@@ -82,6 +82,11 @@ def learn_unlabelled(estimator: Any, labelled: Learned, known: tuple[Any, Labels
     if not weights.any():
         return labelled
     kind = _check_routes(estimator, labelled.fit)
+    if estimator.likelihood_power == "loo":
+        raise ValueError(
+            "likelihood_power='loo' needs exact leave-one-out, which a fit with unlabelled rows does not have: give a "
+            "number, or fit the labelled rows alone"
+        )
     if kind == "nuts":
         from bayesgen.mixture import sampled_mixture
 
@@ -91,8 +96,8 @@ def learn_unlabelled(estimator: Any, labelled: Learned, known: tuple[Any, Labels
     if not fit.converged:
         assert fit.trace is not None
         warnings.warn(
-            f"EM did not converge in {em.MOST_STEPS} steps; the last gained {np.diff(fit.trace)[-1]:.3g} nats. Where "
-            "classes overlap so much, unlabelled rows say little: label more rows, or state a stronger prior",
+            f"EM did not converge in {em.MOST_STEPS} steps; the last gained {np.diff(fit.trace)[-1]:.3g} nats. Classes "
+            "that overlap so much are slow to tell apart: label more rows, or state a stronger prior",
             ConvergenceWarning,
             stacklevel=4,
         )
@@ -162,6 +167,8 @@ class Unlabelled(Shell):
             raise ValueError(f"R has {R.shape[1]} columns; classes names {len(names)}")
         if (R < 0).any():
             raise ValueError(f"R holds the negative weight {R.min():g}; weights of classes are not negative")
+        if not R.any():
+            raise ValueError("R is zero everywhere: there is nothing to learn from")
         X, holder = self._read(X, None)
         check_consistent_length(X, R)
         weights = _labels.check_weights(R.sum(axis=1), R)

@@ -37,8 +37,8 @@ UNBOUNDED_CELLS = (
     "labelled rows below 1. Use a concentration of at least 1, or inference='mean'"
 )
 UNBOUNDED_VARIANCES = (
-    "with unlabelled rows the density is unbounded: {columns} {whose} have no spread among the labelled rows, "
-    "and no prior keeps the variance from zero. Use a proper prior with inference='map' or 'mean', or label more rows"
+    "with unlabelled rows the density is unbounded: the labelled rows have no spread in {columns} {whose}, and no "
+    "prior keeps the variance from zero. Use a proper prior with inference='map' or 'mean', or label more rows"
 )
 
 

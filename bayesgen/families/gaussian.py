@@ -247,7 +247,7 @@ class Diagonal(Family):
         def term(residual: Array, k: int) -> Array:
             return norm[k] - 0.5 * residual**2 / params.variance[k]
 
-        return self._sum_cells(x, params.mean, params.mean_low, term, xp)
+        return self._sum_cells(x, params.mean, xp.broadcast_to(params.mean_low, params.mean.shape), term, xp)
 
     def _sum_cells(self, x: Any, mean: Array, low: Array, term: Any, xp: Any) -> Array:
         """Sum over observed columns of term(x - mean_k, k), shape (n, K)."""

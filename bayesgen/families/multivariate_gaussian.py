@@ -411,7 +411,8 @@ class Multivariate(Family):
 
         xp = namespace(x, *params)
         low = xp.broadcast_to(params.mean_low, params.mean.shape)
-        return _score(x, params.mean, low, params.covariance, formula, xp)
+        factor = (params.inverse, params.logdet) if hasattr(params, "inverse") else None
+        return _score(x, params.mean, low, params.covariance, formula, xp, factor)
 
     def _mle_means(self, stats: MultivariateGaussianStats) -> Array:
         return np.where(stats.weight[:, None] == 0, np.nan, stats.mean)

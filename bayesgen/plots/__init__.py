@@ -13,6 +13,7 @@ from bayesgen.plots._calibration import calibration
 from bayesgen.plots._chains import rank, trace
 from bayesgen.plots._comparison import coefficient_path, comparison, evidence_curve, relevance, smoothing_path
 from bayesgen.plots._forest import forest
+from bayesgen.plots._objective import objective
 from bayesgen.plots._pit import pit
 from bayesgen.plots._posterior import posterior, prior_posterior
 from bayesgen.plots._predictive_check import predictive_check
@@ -25,6 +26,7 @@ __all__ = [
     "decision_boundary",
     "evidence_curve",
     "forest",
+    "objective",
     "pit",
     "posterior",
     "predictive_check",
