@@ -411,7 +411,7 @@ class Multivariate(Family):
 
         xp = namespace(x, *params)
         low = xp.broadcast_to(params.mean_low, params.mean.shape)
-        factor = (params.inverse, params.logdet) if hasattr(params, "inverse") else None
+        factor = factor_of(params) if hasattr(params, "inverse") else None
         return _score(x, params.mean, low, params.covariance, formula, xp, factor)
 
     def _mle_means(self, stats: MultivariateGaussianStats) -> Array:

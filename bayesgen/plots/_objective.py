@@ -39,13 +39,15 @@ def objective(estimator: Any, ax: Axes | None = None, **style: Any) -> Axes:
     >>> model = GaussianNB(inference="mean", unlabelled="em").fit(X, y)
     >>> ax = plots.objective(model)
     """
+    from matplotlib.ticker import MaxNLocator
+
     trace = estimator.log_posterior_trace_
     ax = current_axes() if ax is None else ax
-    style = {"marker": "o", "markersize": 3.5, "linewidth": 1.5} | style
+    style = {"marker": "o", "markersize": 3.5, "linewidth": 1.5, **style}
     ax.plot(np.arange(1, len(trace) + 1), trace, **style)
     ax.set_xlabel("step of EM")
     ax.set_ylabel(UNDER.get(estimator.inference, "log posterior density (nats)"))
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     if "label" in style:
         ax.legend(frameon=False, loc="lower right")
     return ax
