@@ -48,6 +48,7 @@ def objective(estimator: Any, ax: Axes | None = None, **style: Any) -> Axes:
     ax.set_xlabel("step of EM")
     ax.set_ylabel(UNDER.get(estimator.inference, "log posterior density (nats)"))
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.ticklabel_format(axis="y", style="plain", useOffset=False)
     if "label" in style:
         ax.legend(frameon=False, loc="lower right")
     return ax
