@@ -183,6 +183,11 @@ def _check_bounded(fit: Fit) -> None:
         if bad.size:
             text = UNBOUNDED_CELLS.replace("{columns} in class {cls}", "the probability of class {cls}")
             fit._raise(Problem(text, int(bad[0])), None)
+    if prior.fixed is not None:
+        bad = np.flatnonzero((np.asarray(prior.fixed) == 0) & (fit.count > 0))
+        if bad.size:
+            text = "class {cls} has labelled rows, and class_prior says that its probability is 0: leave these rows out"
+            fit._raise(Problem(text, int(bad[0])), None)
     for part, names in fit._parts():
         target = part.prior.shifted() if part.route == "mean" else part.prior
         fit._raise(target.unbounded(part.stats, flat=part.route == "mle"), names)

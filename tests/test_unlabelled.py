@@ -17,7 +17,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from numpyro.diagnostics import effective_sample_size
 from numpyro.infer.util import log_density
 from scipy.optimize import minimize
-from scipy.special import expit, log_expit, logsumexp
+from scipy.special import expit, gammaln, log_expit, logsumexp
 from scipy.stats import norm
 from sklearn.exceptions import ConvergenceWarning
 
@@ -520,6 +520,18 @@ def test_bad_options_are_named(params: dict[str, Any], match: str) -> None:
     X, y, _ = rows()
     with pytest.raises(ValueError, match=match):
         MultinomialNB(**params).fit(X, y)
+
+
+def test_known_class_probabilities_stay() -> None:
+    X, _, u = rows()
+    m = PoissonNB(class_prior=[0.5, 0.3, 0.2], inference="map", unlabelled="em").fit(X, u)
+    assert_allclose(np.exp(m.class_log_prior_), [0.5, 0.3, 0.2])
+    like = X @ np.log(m.rate_).T - m.rate_.sum(axis=1)
+    by_hand = mixture(m.class_log_prior_, like, u, 1.0) - m.rate_.sum()  # Gamma(1, 1) is exponential
+    log_factorials = gammaln(X + 1).sum()
+    assert_allclose(m.log_posterior_trace_[-1], by_hand - log_factorials, rtol=1e-11)
+    with pytest.raises(ValueError, match="class 2 has labelled rows"):
+        PoissonNB(class_prior=[0.5, 0.5, 0.0], inference="map", unlabelled="em").fit(X, u)
 
 
 def test_no_label_at_all_is_an_error() -> None:

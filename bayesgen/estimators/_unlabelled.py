@@ -60,7 +60,7 @@ def _check_routes(estimator: Any, fit: Any) -> str:
     route = estimator._route
     if route == "nuts" and not isinstance(fit.features, MixedFit):
         return "nuts"
-    names = dict.fromkeys((f"inference={route!r}",), route)
+    names = {f"inference={route!r}": route}
     if isinstance(fit.features, MixedFit):
         blocks = zip(fit.features.stated.names, fit.features.parts, strict=True)
         names |= {f"inference={part.route!r} of block {name!r}": part.route for name, part in blocks}
@@ -69,8 +69,9 @@ def _check_routes(estimator: Any, fit: Any) -> str:
             continue
         sampled = "" if isinstance(fit.features, MixedFit) else ", or inference='nuts' for draws of the posterior"
         raise ValueError(
-            f"{what} has no closed form with unlabelled rows: use inference='mean' (EM with smoothing), 'map' or 'mle'"
-            f"{sampled}; for example {type(estimator).__name__}(inference='mean', unlabelled='em')"
+            f"{what} cannot learn from unlabelled rows, which make the posterior a mixture without a closed form: use "
+            f"inference='mean' (EM with smoothing), 'map' or 'mle'{sampled}; for example "
+            f"{type(estimator).__name__}(inference='mean', unlabelled='em')"
         )
     return "em"
 

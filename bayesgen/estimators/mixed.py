@@ -88,8 +88,8 @@ class MixedNB(GenerativeBase, _BaseComposition):
         strings, categoricals and whole numbers with at most 20 values are categorical; other numbers are normal. See
         ``blocks_`` for what it decided.
     inference : {"exact", "mean", "map", "mle", "nuts", "importance"} or their options, default="exact"
-        Route of the class probabilities. Each block has its own; those that "auto" makes are "exact". Columns in
-        no block are not used.
+        Route of the class probabilities. Each block has its own; those that "auto" makes are "exact" (with
+        `unlabelled`: the route of the class probabilities). Columns in no block are not used.
     class_alpha, class_prior, fit_prior, likelihood_power, random_state : see `BernoulliNB`
     unlabelled, unlabelled_weight, n_init : see `BernoulliNB`
 
