@@ -152,6 +152,9 @@ def _log_prior(part: FeatureFit) -> Callable[[Any], float]:
 
     if part.route == "mle":
         return lambda params: 0.0
+    target = prior.shifted() if part.route == "mean" else prior
+    if proper(target):
+        return lambda params: float(target.log_density(params))
     stated_proper = proper(prior)
     anchor = prior if stated_proper else prior.condition(stats)
     if not proper(anchor):
@@ -159,18 +162,13 @@ def _log_prior(part: FeatureFit) -> Callable[[Any], float]:
             "with unlabelled rows the prior must be proper, or become so by the labelled rows: state a prior, or use "
             "inference='mle'"
         )
-    target, mirror = anchor, None
-    if part.route == "mean":
-        target = anchor.shifted()
-        mirror = None if proper(target) else anchor.shifted(-1.0)
+    mirror = anchor.shifted(-1.0) if part.route == "mean" else None
 
     def density(params: Any) -> float:
-        with np.errstate(all="ignore"):
-            if mirror is None:
-                out = target.log_density(params)
-            else:
-                out = 2.0 * anchor.log_density(params) - mirror.log_density(params)
-            return float(out if stated_proper else out - prior.log_likelihood(params, stats))
+        out = anchor.log_density(params)
+        if mirror is not None:
+            out = 2.0 * out - mirror.log_density(params)
+        return float(out if stated_proper else out - prior.log_likelihood(params, stats))
 
     return density
 
@@ -230,8 +228,8 @@ class _Mixture:
             self.constant = self._labelled_constant(fit)
         prior = _log_class_prior(fit.class_prior, fit.route, fit.log_class)
         each = params if isinstance(fit.features, MixedFit) else (params,)
-        prior += sum(density(p) for density, p in zip(self.priors, each, strict=True))
         with np.errstate(all="ignore"):
+            prior += sum(density(p) for density, p in zip(self.priors, each, strict=True))
             known = float(self.family.log_likelihood(params, self.labelled.features.stats)) + self.constant
         known += float(dirichlet.dot_log(self.labelled.count, fit.log_class))
         return prior + known + float(self.weights @ log_mixture)

@@ -522,6 +522,21 @@ def test_bad_options_are_named(params: dict[str, Any], match: str) -> None:
         MultinomialNB(**params).fit(X, y)
 
 
+def test_the_mean_without_smoothing_is_maximum_likelihood() -> None:
+    X, _, u = rows()
+    X = np.column_stack([X, np.where(u < 0, 2.0, 0.0)])
+    nothing = {"class_alpha": 0.0, "inference": "mean", "unlabelled": "em"}
+    for mean, mle in (
+        (MultinomialNB(alpha=0.0, **nothing), MultinomialNB(inference="mle", unlabelled="em")),
+        (BernoulliNB(alpha=0.0, **nothing), BernoulliNB(inference="mle", unlabelled="em")),
+        (PoissonNB(prior=Gamma(1e-12, 1e-12), **nothing), PoissonNB(inference="mle", unlabelled="em")),
+    ):
+        # The two stop at one value of J, which is flat at the top.
+        assert_allclose(mean.fit(X, u).predict_proba(X), mle.fit(X, u).predict_proba(X), atol=2e-5)
+        gains = np.diff(mean.log_posterior_trace_), np.diff(mle.log_posterior_trace_)
+        assert_allclose(gains[0][:8], gains[1][:8], atol=1e-6)
+
+
 def test_known_class_probabilities_stay() -> None:
     X, _, u = rows()
     m = PoissonNB(class_prior=[0.5, 0.3, 0.2], inference="map", unlabelled="em").fit(X, u)
