@@ -39,7 +39,7 @@ def objective(estimator: Any, ax: Axes | None = None, **style: Any) -> Axes:
     >>> model = GaussianNB(inference="mean", unlabelled="em").fit(X, y)
     >>> ax = plots.objective(model)
     """
-    from matplotlib.ticker import MaxNLocator
+    from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
     trace = estimator.log_posterior_trace_
     ax = current_axes() if ax is None else ax
@@ -48,7 +48,9 @@ def objective(estimator: Any, ax: Axes | None = None, **style: Any) -> Axes:
     ax.set_xlabel("step of EM")
     ax.set_ylabel(UNDER.get(estimator.inference, "log posterior density (nats)"))
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.ticklabel_format(axis="y", style="plain", useOffset=False)
+    plain = ScalarFormatter(useOffset=False)
+    plain.set_scientific(False)
+    ax.yaxis.set_major_formatter(plain)
     if "label" in style:
         ax.legend(frameon=False, loc="lower right")
     return ax
