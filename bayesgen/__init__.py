@@ -23,7 +23,12 @@ if TYPE_CHECKING:
         PoissonNB,
         auto_blocks,
     )
-    from bayesgen.exceptions import SamplingWarning, UndefinedNumberError, ZeroProbabilityWarning
+    from bayesgen.exceptions import (
+        SamplingWarning,
+        UndefinedNumberError,
+        UnlabelledRowsWarning,
+        ZeroProbabilityWarning,
+    )
     from bayesgen.importance import ImportanceOptions
     from bayesgen.learning import Evidence
     from bayesgen.nuts import NUTSOptions
@@ -60,6 +65,7 @@ _HOME = {
     "SamplingWarning": "exceptions",
     "Statistics": "statistics",
     "UndefinedNumberError": "exceptions",
+    "UnlabelledRowsWarning": "exceptions",
     "ZeroProbabilityWarning": "exceptions",
     "auto_blocks": "estimators",
     "compare": "comparison",
@@ -101,6 +107,7 @@ __all__ = [
     "SamplingWarning",
     "Statistics",
     "UndefinedNumberError",
+    "UnlabelledRowsWarning",
     "ZeroProbabilityWarning",
     "auto_blocks",
     "compare",

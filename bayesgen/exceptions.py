@@ -1,6 +1,6 @@
 """Errors and warnings that have a meaning of their own."""
 
-__all__ = ["SamplingWarning", "UndefinedNumberError", "ZeroProbabilityWarning"]
+__all__ = ["SamplingWarning", "UndefinedNumberError", "UnlabelledRowsWarning", "ZeroProbabilityWarning"]
 
 
 class UndefinedNumberError(ValueError, AttributeError):
@@ -24,3 +24,11 @@ class ZeroProbabilityWarning(UserWarning):
 
 class SamplingWarning(UserWarning):
     """Draws that are not to be trusted: divergences, chains that disagree, too few effective draws, a large k-hat."""
+
+
+class UnlabelledRowsWarning(UserWarning):
+    """Rows without a label outweigh the labelled ones and make the known labels less probable than these alone do.
+
+    EM follows the clusters of x; where these are not the classes, more unlabelled rows make a worse classifier
+    (Cozman, Cohen and Cirelo 2003).
+    """

@@ -399,6 +399,10 @@ class Fit(_Value):
             )
         return read_only(out)
 
+    def log_features(self, x: Any) -> np.ndarray:
+        """The route's ln p(x | y = k), shape (n, K)."""
+        return self.features.log_prob(x)
+
     def log_joint(self, x: Any, log_class: np.ndarray | None = None) -> np.ndarray:
         """The route's ln p(x, y = k), shape (n, K); a class of probability zero is -inf whatever x."""
         self.check_predictive(log_class)

@@ -17,6 +17,7 @@ def program(
     y: Any = None,
     n_rows: int | None = None,
     lengths: Any = None,
+    unlabelled: Any = None,
 ) -> tuple[Any, Any]:
     r"""The joint model as a NumPyro program: :math:`p(\phi)\,p(\theta)\prod_i \phi_{y_i}\,p(x_i \mid \theta_{y_i})`.
 
@@ -34,12 +35,14 @@ def program(
         Number of rows when neither x nor y says it.
     lengths : array of int, optional
         Lengths of the documents to draw.
+    unlabelled : tuple (x, weight), optional
+        Rows without a label, and the power of their densities: a factor ``x_unlabelled`` with the label summed out.
 
     Returns
     -------
     x, y : the observed or drawn data, y as class codes.
     """
-    return sites(class_prior, family, x, y, n_rows, lengths)[:2]
+    return sites(class_prior, family, x, y, n_rows, lengths, unlabelled=unlabelled)[:2]
 
 
 def sites(
@@ -50,6 +53,7 @@ def sites(
     n_rows: int | None = None,
     lengths: Any = None,
     weights: Any = None,
+    unlabelled: Any = None,
 ) -> tuple[Any, Any, Any]:
     """Declare the sites of `program`, rows with weights as powers of their density; give x, y and the parameters."""
     import contextlib
@@ -63,4 +67,9 @@ def sites(
     with numpyro.plate("row", n_rows), power:
         y = numpyro.sample("y", dist.Categorical(probs=class_prob), obs=y)
         x = family.observe(params, y, x, lengths)
+    if unlabelled is not None:
+        from bayesgen.mixture import mixture_site
+
+        base = getattr(family, "base", family)
+        mixture_site(class_prob, base, params, *unlabelled)
     return x, y, params

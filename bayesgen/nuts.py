@@ -167,8 +167,8 @@ def statistics_form(prior: Any, base: Family, stats: Any) -> None:
     numpyro.factor("likelihood", base.log_likelihood(params, stats))
 
 
-def chart_form(density: Any, base: Family, chart: Any, stats: Any) -> None:
-    """The statistics form in the coordinates of a chart; `density` has the log density of the parameters."""
+def chart_sites(density: Any, base: Family, chart: Any) -> Any:
+    """Parameters by sites in the coordinates of a chart; `density` has their log density."""
     import numpyro
     import numpyro.distributions as dist
 
@@ -178,8 +178,16 @@ def chart_form(density: Any, base: Family, chart: Any, stats: Any) -> None:
     }
     params, log_jacobian = chart.params(u)
     log_prior = density.log_density(params) if isinstance(density, Family) else density.log_density(base, params)
-    numpyro.factor("log_joint", log_prior + base.log_likelihood(params, stats) + log_jacobian)
+    numpyro.factor("log_prior", log_prior + log_jacobian)
     record(base, params)
+    return params
+
+
+def chart_form(density: Any, base: Family, chart: Any, stats: Any) -> None:
+    """The statistics form in the coordinates of a chart."""
+    import numpyro
+
+    numpyro.factor("likelihood", base.log_likelihood(chart_sites(density, base, chart), stats))
 
 
 def marginal_form(own: Any, base: Family, stats: Any) -> None:

@@ -24,6 +24,13 @@ from bayesgen.estimators._prediction import Prediction
 from bayesgen.estimators._program import Program
 from bayesgen.estimators._shell import Learned, Shell, new_seed
 from bayesgen.estimators._storing import Storing
+from bayesgen.estimators._unlabelled import (
+    Unlabelled,
+    encode_rows,
+    learn_unlabelled,
+    refuse_unlabelled,
+    split_rows,
+)
 from bayesgen.exceptions import UndefinedNumberError
 from bayesgen.families.base import Labels, class_count, register
 from bayesgen.fit import SAMPLED, Fit, read_only
@@ -35,7 +42,7 @@ NO_ROWS = (
 )
 
 
-class GenerativeBase(Prediction, Explaining, Novelty, Posterior, Program, Storing, ClassifierMixin, Shell):
+class GenerativeBase(Prediction, Explaining, Novelty, Posterior, Program, Storing, Unlabelled, ClassifierMixin, Shell):
     """Base of all estimators: learning, merging, forgetting, and what was learned."""
 
     # ------------------------------------------------------------------ learning
@@ -103,15 +110,16 @@ class GenerativeBase(Prediction, Explaining, Novelty, Posterior, Program, Storin
         known = None if before is None else before.columns
         all_rows = classes is None  # `fit`: there will be no other batch
         X, holder = self._read(X, known)
-        y = _labels.check_labels(y)
-        check_consistent_length(X, y)
-        weights = _labels.check_weights(sample_weight, y)
+        y, known_label = _labels.split_labels(y, self.unlabelled is not None)
+        check_consistent_length(X, known_label)
+        weights = _labels.check_weights(sample_weight, known_label)
         columns = self._columns(X, holder, known, weights)
         x = self._encode(X, columns, purpose="fit")
         classes = np.unique(y) if classes is None else classes
-        codes = _labels.encode_labels(y, classes)
+        codes = encode_rows(y, known_label, classes)
         stated = self._stated(columns, len(classes))
         x, codes, weights = _input.drop_weightless(x, codes, weights)
+        x, codes, weights, without = split_rows(x, codes, weights)
         labels = Labels(codes, weights)
         stats = self._stats(stated, x, labels, columns)
         count = class_count(labels, len(classes))
@@ -119,7 +127,8 @@ class GenerativeBase(Prediction, Explaining, Novelty, Posterior, Program, Storin
             old = self._adapt(before.fit.features.stats, before.columns, columns)
             stats = stated.merge(old, stats)
             count = before.fit.count + count
-        return self._make(classes, count, stats, columns, (x, codes, weights) if all_rows else None)
+        learned = self._make(classes, count, stats, columns, (x, codes, weights) if all_rows else None)
+        return learned if without is None else learn_unlabelled(self, learned, (x, labels), without)
 
     def _commit(self, learned: Learned) -> Self:
         self._learned = learned
@@ -138,7 +147,7 @@ class GenerativeBase(Prediction, Explaining, Novelty, Posterior, Program, Storin
         X : array, sparse matrix or data frame, (n_samples, n_features)
             Training rows.
         y : array (n_samples,)
-            Class labels.
+            Class labels. With ``unlabelled="em"``, -1 (among whole numbers), NaN or None where it is not known.
         sample_weight : array (n_samples,), optional
             Non-negative weights: powers of the likelihood. Whole weights equal repeated rows.
 
@@ -172,6 +181,7 @@ class GenerativeBase(Prediction, Explaining, Novelty, Posterior, Program, Storin
         """
         if isinstance(self.likelihood_power, str) and self.likelihood_power == "loo":
             raise ValueError(NO_ROWS)
+        refuse_unlabelled(self, "partial_fit")
         before = getattr(self, "_learned", None)
         if before is None and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit: the list of all class labels")
@@ -201,6 +211,8 @@ class GenerativeBase(Prediction, Explaining, Novelty, Posterior, Program, Storin
         self
             Equal to one fit on the rows of both.
         """
+        refuse_unlabelled(self, "merge")
+        refuse_unlabelled(other, "merge")
         mine = self.statistics_
         theirs = other if isinstance(other, Statistics) else getattr(other, "statistics_", None)
         if not isinstance(theirs, Statistics):
@@ -261,6 +273,7 @@ class GenerativeBase(Prediction, Explaining, Novelty, Posterior, Program, Storin
         self
             Exact for whole counts; Gaussian moments lose digits when little is left.
         """
+        refuse_unlabelled(self, "forget")
         learned = self._state()
         fit, columns = learned.fit, learned.columns
         X, _ = self._read(X, columns)
@@ -374,6 +387,7 @@ class GenerativeBase(Prediction, Explaining, Novelty, Posterior, Program, Storin
             Equal to the estimator fitted on the rows.
         """
         self._check_params()
+        refuse_unlabelled(self, "from_statistics")
         if not isinstance(statistics, Statistics):
             raise ValueError(f"statistics must be a bayesgen Statistics value; got {type(statistics).__name__}")
         s = statistics

@@ -10,11 +10,12 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from bayesgen.estimators._tables import is_missing
 
+UNKNOWN_LABEL = -1  # as in sklearn.semi_supervised
 LEAST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e100  # beyond these, products of weights and data leave float64
 
 
-def plain_labels(y: Any) -> np.ndarray:
-    """Labels as a 1-D array of one NumPy type; booleans stay booleans, whatever frame they come from."""
+def _column(y: Any) -> np.ndarray:
+    """Labels as a 1-D array, in which missing ones are still told from the others."""
     if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
         raise ValueError("y has masked entries: every row needs a label (drop the rows)")
     dtype = getattr(y, "dtype", None)
@@ -22,7 +23,12 @@ def plain_labels(y: Any) -> np.ndarray:
         y = np.asarray(y, dtype=object)
     elif isinstance(y, (list, tuple)) and np.asarray(y).dtype.kind in "US":
         y = np.array(list(y), dtype=object)  # NumPy would write numbers and NaN as text beside text
-    y = column_or_1d(y, warn=True)
+    return column_or_1d(y, warn=True)
+
+
+def plain_labels(y: Any) -> np.ndarray:
+    """Labels as a 1-D array of one NumPy type; booleans stay booleans, whatever frame they come from."""
+    y = _column(y)
     if is_missing(y).any():
         raise ValueError(
             "Input y contains NaN, NaT or None: every row needs a label (drop the rows, or give them a class of their "
@@ -49,6 +55,22 @@ def check_labels(y: Any) -> np.ndarray:
             raise ValueError("y holds numbers too large to be whole labels; use integers or strings")
     check_classification_targets(y)
     return y
+
+
+def split_labels(y: Any, allow_unknown: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The known labels, and which rows have one, (n,): whole numbers -1, NaN and None say that it is not known."""
+    if not allow_unknown or y is None:
+        y = check_labels(y)
+        return y, np.ones(len(y), dtype=bool)
+    column = _column(y)
+    known = ~is_missing(column)
+    labels = check_labels(column[known]) if known.any() else np.zeros(0)
+    if labels.dtype.kind in "iu":
+        found = labels != UNKNOWN_LABEL
+        known[known], labels = found, labels[found]
+    if not labels.size:
+        raise ValueError("y has no label: unlabelled='em' needs labelled rows to say what the classes are")
+    return labels, known
 
 
 def encode_labels(y: np.ndarray, classes: np.ndarray) -> np.ndarray:

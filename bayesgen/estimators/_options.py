@@ -50,6 +50,16 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}")
 
 
+def check_unlabelled(unlabelled: Any, weight: Any, n_init: Any) -> None:
+    """The options of learning from rows without a label."""
+    if unlabelled is not None and not (isinstance(unlabelled, str) and unlabelled == "em"):
+        raise ValueError(f"unlabelled must be None or 'em' (also with inference='nuts'); got {unlabelled!r}")
+    number = isinstance(weight, (int, float, np.integer, np.floating)) and not isinstance(weight, bool)
+    if not (number and 0 <= weight < np.inf):
+        raise ValueError(f"unlabelled_weight must be a non-negative number; got {weight!r}")
+    check_count("n_init", n_init)
+
+
 def check_count(name: str, value: Any, least: int = 1) -> int:
     """A whole number that is at least `least`."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < least:

@@ -9,6 +9,7 @@ import numpy as np
 from bayesgen.estimators import _labels
 from bayesgen.estimators._options import check_count
 from bayesgen.estimators._shell import Shell
+from bayesgen.estimators._unlabelled import encode_rows, take
 from bayesgen.exceptions import UndefinedNumberError
 from bayesgen.families.base import dense
 from bayesgen.fit import SAMPLED
@@ -36,6 +37,7 @@ class Program(Shell):
         ----------
         X : array or data frame, or None to draw rows
         y : labels as in `fit`, or None to draw them
+            With ``unlabelled="em"``, rows without a label enter with it summed out, as the factor ``x_unlabelled``.
         n_rows : int, optional
             Number of rows to draw when neither X nor y says it (default 1).
         lengths : int or array (n_rows,), optional
@@ -62,8 +64,10 @@ class Program(Shell):
         x = X
         if X is not None and not isinstance(X, jax.core.Tracer):
             x = self._program_data(X, learned.columns)
+        known = None
         if y is not None and not isinstance(y, jax.core.Tracer):
-            y = _labels.encode_labels(_labels.plain_labels(y), fit.classes)
+            y, known = _labels.split_labels(y, self.unlabelled is not None)
+            y = encode_rows(y, known, fit.classes)
         sizes = {p.shape[0] for p in (x if isinstance(x, tuple) else (x,)) if p is not None}
         sizes |= set() if y is None else {y.shape[0]}
         sizes |= set() if n_rows is None else {check_count("n_rows", n_rows)}
@@ -74,7 +78,16 @@ class Program(Shell):
             lengths = self._lengths(lengths, n_rows, fit)
         from bayesgen.joint import program
 
+        unlabelled = None
+        if known is not None and not known.all():
+            if x is None:
+                raise ValueError("model: rows without a label have nothing to tell without X")
+            has = np.flatnonzero(known)
+            unlabelled = take(x, np.flatnonzero(~known)), float(self.unlabelled_weight)
+            x, y, n_rows = take(x, has), y[has], len(has)
         try:
+            if unlabelled is not None:
+                return program(fit.class_prior, fit.features.prior, x, y, n_rows, lengths, unlabelled)
             return program(fit.class_prior, fit.features.prior, x, y, n_rows, lengths)
         except AssertionError as error:
             if error.args:

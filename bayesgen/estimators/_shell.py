@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 from bayesgen._random import generator
 from bayesgen.estimators import _input
-from bayesgen.estimators._options import LARGEST_ALPHA, check_choice
+from bayesgen.estimators._options import LARGEST_ALPHA, check_choice, check_unlabelled
 from bayesgen.families.base import Family, Labels, dense
 from bayesgen.fit import ROUTES, SAMPLED, FeatureFit, Fit
 from bayesgen.own_priors import split
@@ -53,6 +53,9 @@ class Shell(BaseEstimator):
     class_alpha: Any
     class_prior: Any
     likelihood_power: Any
+    unlabelled: str | None
+    unlabelled_weight: float
+    n_init: int
     fit_prior: bool
     random_state: Any
 
@@ -138,6 +141,7 @@ class Shell(BaseEstimator):
         number = isinstance(power, (int, float, np.integer, np.floating)) and not isinstance(power, bool)
         if not (0 <= power < np.inf if number else isinstance(power, str) and power == "loo"):
             raise ValueError(f"likelihood_power must be a non-negative number or 'loo'; got {power!r}")
+        check_unlabelled(self.unlabelled, self.unlabelled_weight, self.n_init)
         if not isinstance(self.fit_prior, (bool, np.bool_)):
             raise ValueError(f"fit_prior must be True or False; got {self.fit_prior!r}")
         alpha = np.asarray(self.class_alpha)

@@ -38,6 +38,7 @@ class CategoricalNB(GenerativeBase):
     missing : {"marginalize", "error"}, default="marginalize"
         None and NaN cells are integrated out, or refused.
     inference, class_alpha, class_prior, fit_prior, likelihood_power, random_state : see `BernoulliNB`
+    unlabelled, unlabelled_weight, n_init : see `BernoulliNB`
 
     Attributes
     ----------
@@ -71,6 +72,9 @@ class CategoricalNB(GenerativeBase):
         class_prior: Any = None,
         fit_prior: bool = True,
         likelihood_power: Any = 1.0,
+        unlabelled: str | None = None,
+        unlabelled_weight: float = 1.0,
+        n_init: int = 1,
         random_state: Any = None,
     ) -> None:
         self.alpha = alpha
@@ -84,6 +88,9 @@ class CategoricalNB(GenerativeBase):
         self.class_prior = class_prior
         self.fit_prior = fit_prior
         self.likelihood_power = likelihood_power
+        self.unlabelled = unlabelled
+        self.unlabelled_weight = unlabelled_weight
+        self.n_init = n_init
         self.random_state = random_state
 
     def _read(self, X: Any, columns: Columns | None) -> tuple[Any, Any]:

@@ -99,6 +99,7 @@ class GaussianNB(_GaussianBase):
     inference : {"exact", "mean", "map", "mle", "unbiased", "nuts", "importance"} or their options, default="exact"
         "unbiased" is "mle" with variances S / (n - 1) (shared: pooled S / (M - K)).
     class_alpha, class_prior, fit_prior, likelihood_power, random_state : see `BernoulliNB`
+    unlabelled, unlabelled_weight, n_init : see `BernoulliNB`
 
     Attributes
     ----------
@@ -135,6 +136,9 @@ class GaussianNB(_GaussianBase):
         class_prior: Any = None,
         fit_prior: bool = True,
         likelihood_power: Any = 1.0,
+        unlabelled: str | None = None,
+        unlabelled_weight: float = 1.0,
+        n_init: int = 1,
         random_state: Any = None,
     ) -> None:
         self.variance = variance
@@ -146,6 +150,9 @@ class GaussianNB(_GaussianBase):
         self.class_prior = class_prior
         self.fit_prior = fit_prior
         self.likelihood_power = likelihood_power
+        self.unlabelled = unlabelled
+        self.unlabelled_weight = unlabelled_weight
+        self.n_init = n_init
         self.random_state = random_state
 
     def _encode(self, X: Any, columns: Columns, purpose: str = "predict") -> Any:
@@ -221,6 +228,7 @@ class GaussianDiscriminantAnalysis(DiscriminantAxes, _GaussianBase):
     inference : {"exact", "mean", "map", "mle", "unbiased", "nuts", "importance"} or their options, default="exact"
         "unbiased" is "mle" with the scatter divided by m - K (per class: n_k - 1).
     class_alpha, class_prior, fit_prior, likelihood_power, random_state : see `BernoulliNB`
+    unlabelled, unlabelled_weight, n_init : see `BernoulliNB`
 
     Attributes
     ----------
@@ -259,6 +267,9 @@ class GaussianDiscriminantAnalysis(DiscriminantAxes, _GaussianBase):
         class_prior: Any = None,
         fit_prior: bool = True,
         likelihood_power: Any = 1.0,
+        unlabelled: str | None = None,
+        unlabelled_weight: float = 1.0,
+        n_init: int = 1,
         random_state: Any = None,
     ) -> None:
         self.covariance = covariance
@@ -271,6 +282,9 @@ class GaussianDiscriminantAnalysis(DiscriminantAxes, _GaussianBase):
         self.class_prior = class_prior
         self.fit_prior = fit_prior
         self.likelihood_power = likelihood_power
+        self.unlabelled = unlabelled
+        self.unlabelled_weight = unlabelled_weight
+        self.n_init = n_init
         self.random_state = random_state
 
     def _encode(self, X: Any, columns: Columns, purpose: str = "predict") -> Any:

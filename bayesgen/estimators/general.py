@@ -55,6 +55,7 @@ class GenerativeClassifier(GenerativeBase):
     inference : {"exact", "mean", "map", "mle", "unbiased", "nuts", "importance"} or their options, default="exact"
         "unbiased" is for Gaussian families.
     class_alpha, class_prior, fit_prior, likelihood_power, random_state : see `BernoulliNB`
+    unlabelled, unlabelled_weight, n_init : see `BernoulliNB`
 
     Attributes
     ----------
@@ -83,6 +84,9 @@ class GenerativeClassifier(GenerativeBase):
         class_prior: Any = None,
         fit_prior: bool = True,
         likelihood_power: Any = 1.0,
+        unlabelled: str | None = None,
+        unlabelled_weight: float = 1.0,
+        n_init: int = 1,
         random_state: Any = None,
     ) -> None:
         self.family = family
@@ -93,6 +97,9 @@ class GenerativeClassifier(GenerativeBase):
         self.class_prior = class_prior
         self.fit_prior = fit_prior
         self.likelihood_power = likelihood_power
+        self.unlabelled = unlabelled
+        self.unlabelled_weight = unlabelled_weight
+        self.n_init = n_init
         self.random_state = random_state
 
     def _family(self) -> Any:

@@ -64,9 +64,10 @@ class MixedNB(GenerativeBase, _BaseComposition):
         whole numbers with at most 20 values are categorical; other numbers are normal. See ``blocks_`` for what it
         decided, and `auto_blocks` for how to decide otherwise.
     inference : {"exact", "mean", "map", "mle", "nuts", "importance"} or their options, default="exact"
-        Route of the class probabilities. Each block has its own; those that "auto" makes are "exact". Columns in
-        no block are not used.
+        Route of the class probabilities. Each block has its own; those that "auto" makes are "exact" (with
+        `unlabelled`: the route of the class probabilities). Columns in no block are not used.
     class_alpha, class_prior, fit_prior, likelihood_power, random_state : see `BernoulliNB`
+    unlabelled, unlabelled_weight, n_init : see `BernoulliNB`
 
     Attributes
     ----------
@@ -92,6 +93,9 @@ class MixedNB(GenerativeBase, _BaseComposition):
         class_prior: Any = None,
         fit_prior: bool = True,
         likelihood_power: Any = 1.0,
+        unlabelled: str | None = None,
+        unlabelled_weight: float = 1.0,
+        n_init: int = 1,
         random_state: Any = None,
     ) -> None:
         self.blocks = blocks
@@ -100,6 +104,9 @@ class MixedNB(GenerativeBase, _BaseComposition):
         self.class_prior = class_prior
         self.fit_prior = fit_prior
         self.likelihood_power = likelihood_power
+        self.unlabelled = unlabelled
+        self.unlabelled_weight = unlabelled_weight
+        self.n_init = n_init
         self.random_state = random_state
 
     missing = "marginalize"  # each block decides
@@ -130,7 +137,9 @@ class MixedNB(GenerativeBase, _BaseComposition):
     def _templates(self, names: Sequence[str]) -> list[Any]:
         """The unfitted estimator of each of the named blocks."""
         if isinstance(self.blocks, str):
-            return [ESTIMATORS[name]() for name in names]
+            # With unlabelled rows a block cannot be exact: it takes the route of the class probabilities.
+            route = "exact" if self.unlabelled is None else self.inference
+            return [ESTIMATORS[name]().set_params(inference=route) for name in names]
         return [estimator for _, estimator, _ in self.blocks]
 
     def _block_indices(self, X: Any, holder: Any) -> list[tuple[str, np.ndarray]]:
@@ -197,6 +206,8 @@ class MixedNB(GenerativeBase, _BaseComposition):
         for _, estimator in self._pairs:
             if isinstance(estimator, GenerativeBase):
                 estimator._check_params()
+                if estimator.unlabelled is not None:
+                    raise ValueError("unlabelled= is an option of MixedNB itself, for all blocks together")
 
     def _read(self, X: Any, columns: Columns | None) -> tuple[Any, Any]:
         if sp.issparse(X) and not isinstance(self.blocks, str):

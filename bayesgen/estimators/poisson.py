@@ -29,6 +29,7 @@ class PoissonNB(GenerativeBase):
     missing : {"marginalize", "error"}, default="marginalize"
         NaN cells are integrated out, or refused.
     inference, class_alpha, class_prior, fit_prior, likelihood_power, random_state : see `BernoulliNB`
+    unlabelled, unlabelled_weight, n_init : see `BernoulliNB`
 
     Attributes
     ----------
@@ -56,6 +57,9 @@ class PoissonNB(GenerativeBase):
         class_prior: Any = None,
         fit_prior: bool = True,
         likelihood_power: Any = 1.0,
+        unlabelled: str | None = None,
+        unlabelled_weight: float = 1.0,
+        n_init: int = 1,
         random_state: Any = None,
     ) -> None:
         self.prior = prior
@@ -65,6 +69,9 @@ class PoissonNB(GenerativeBase):
         self.class_prior = class_prior
         self.fit_prior = fit_prior
         self.likelihood_power = likelihood_power
+        self.unlabelled = unlabelled
+        self.unlabelled_weight = unlabelled_weight
+        self.n_init = n_init
         self.random_state = random_state
 
     def _encode(self, X: Any, columns: Columns, purpose: str = "predict") -> Any:

@@ -113,8 +113,16 @@ class BernoulliNB(_Words):
         Exponent of p(x | y) in predictions of the class (not in ln p(x), evidence or draws of rows). "loo": the one
         that predicts each training label best from the other rows, which takes back what columns that repeat each
         other make naive Bayes too sure of.
+    unlabelled : {None, "em"}, default=None
+        "em": `fit` uses rows whose label is not known (-1 among whole numbers, NaN or None): "mle", "map" and "mean" by
+        EM, "nuts" with their labels summed out; see `log_posterior_trace_`. None: -1 is a label like any other, and a
+        missing label an error.
+    unlabelled_weight : float, default=1.0
+        What the weights of unlabelled rows are multiplied by.
+    n_init : int, default=1
+        Starts of EM: from the labelled rows, then from random labels; the best is kept.
     random_state : int, Generator, RandomState or None
-        For draws.
+        For draws, and the random starts of EM.
 
     Attributes
     ----------
@@ -148,6 +156,9 @@ class BernoulliNB(_Words):
         class_prior: Any = None,
         fit_prior: bool = True,
         likelihood_power: Any = 1.0,
+        unlabelled: str | None = None,
+        unlabelled_weight: float = 1.0,
+        n_init: int = 1,
         random_state: Any = None,
     ) -> None:
         self.alpha = alpha
@@ -161,6 +172,9 @@ class BernoulliNB(_Words):
         self.class_prior = class_prior
         self.fit_prior = fit_prior
         self.likelihood_power = likelihood_power
+        self.unlabelled = unlabelled
+        self.unlabelled_weight = unlabelled_weight
+        self.n_init = n_init
         self.random_state = random_state
 
     def _encode(self, X: Any, columns: Columns, purpose: str = "predict") -> Any:
@@ -246,6 +260,7 @@ class MultinomialNB(_Words):
     vocabulary_size : int, optional
         Number of words for token input; default: the largest id at fit, plus one.
     inference, class_alpha, class_prior, fit_prior, likelihood_power, random_state : see `BernoulliNB`
+    unlabelled, unlabelled_weight, n_init : see `BernoulliNB`
 
     Attributes
     ----------
@@ -281,6 +296,9 @@ class MultinomialNB(_Words):
         class_prior: Any = None,
         fit_prior: bool = True,
         likelihood_power: Any = 1.0,
+        unlabelled: str | None = None,
+        unlabelled_weight: float = 1.0,
+        n_init: int = 1,
         random_state: Any = None,
     ) -> None:
         self.alpha = alpha
@@ -293,6 +311,9 @@ class MultinomialNB(_Words):
         self.class_prior = class_prior
         self.fit_prior = fit_prior
         self.likelihood_power = likelihood_power
+        self.unlabelled = unlabelled
+        self.unlabelled_weight = unlabelled_weight
+        self.n_init = n_init
         self.random_state = random_state
 
     def _encode(self, X: Any, columns: Columns, purpose: str = "predict") -> Any:

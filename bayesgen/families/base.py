@@ -32,6 +32,31 @@ class Problem(NamedTuple):
     columns: Sequence[int] = ()
 
 
+UNBOUNDED_CELLS = (
+    "with unlabelled rows the posterior density is unbounded: {columns} in class {cls} has a concentration + count of "
+    "labelled rows below 1. Use a concentration of at least 1, or inference='mean'"
+)
+UNBOUNDED_VARIANCES = (
+    "with unlabelled rows the density is unbounded: the labelled rows have no spread in {columns} {whose}, and no "
+    "prior keeps the variance from zero. Use a proper prior with inference='map' or 'mean', or label more rows"
+)
+
+
+def small_cell(concentration: Any) -> Problem | None:
+    """The first cell (class, column) whose concentration, with the labelled counts, is below 1."""
+    cell = first_cell(np.asarray(concentration) < 1.0, np.ones(len(concentration), dtype=bool))
+    return None if cell is None else Problem(UNBOUNDED_CELLS, cell[0], cell[1:])
+
+
+def no_spread(bad: Any, shared: bool) -> Problem | None:
+    """The first class and column of a (K, d) mask (one row if all classes share a variance)."""
+    cell = first_cell(bad, np.ones(len(bad), dtype=bool))
+    if cell is None:
+        return None
+    text = UNBOUNDED_VARIANCES.replace("{whose}", "(variance shared by the classes)" if shared else "of class {cls}")
+    return Problem(text, None if shared else cell[0], cell[1:])
+
+
 def first_cell(bad: Any, needed: np.ndarray) -> tuple[int, int] | None:
     """First (class, column) with a true entry among the needed classes."""
     hits = np.argwhere(np.asarray(bad) & needed[:, None])
@@ -267,6 +292,23 @@ class Family:
 
     def stats_shapes(self) -> Any:
         """Type and shapes of the statistics, as a NamedTuple of shapes; None: not checked."""
+        return None
+
+    def shifted(self: F, times: float = 1.0) -> F:
+        """The prior under which the posterior mode is what the posterior mean is under this one, whatever the data.
+
+        `times` scales the change of the hyperparameters, in which the log density is linear up to its constant.
+        """
+        raise ValueError(
+            f"{type(self).__name__} does not say under which prior its posterior mean would be a mode: "
+            "use inference='map'"
+        )
+
+    def unbounded(self, stats: Any, flat: bool = False) -> Problem | None:
+        """Why prior times likelihood of the labelled statistics cannot keep a mixture density bounded; None if it can.
+
+        With `flat` the likelihood is alone.
+        """
         return None
 
     def undefined(self, params: Any, stats: Any, needed: np.ndarray) -> Problem | None:

@@ -37,6 +37,7 @@ from bayesgen.families.base import (
     own_class,
     refuse_columns,
     row_sums,
+    small_cell,
     split_missing,
     static,
 )
@@ -228,6 +229,14 @@ class Bernoulli(Family):
         """See `Family.mean`."""
         a, b = self.concentrations()
         return BernoulliParams(safe_log(safe_divide(a, a + b)), safe_log(safe_divide(b, a + b)))
+
+    def shifted(self, times: float = 1.0) -> Bernoulli:
+        """See `Family.shifted`: Beta(a + 1, b + 1)."""
+        return self.replace(a=self.a + times, b=self.b + times)
+
+    def unbounded(self, stats: BernoulliStats, flat: bool = False) -> Problem | None:
+        """See `Family.unbounded`."""
+        return None if flat else small_cell(np.minimum(*self.condition(stats).concentrations()))
 
     def mode(self) -> BernoulliParams:
         """The mode rule of `dirichlet.mode_counts`, two cells a column."""

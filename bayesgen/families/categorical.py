@@ -35,6 +35,7 @@ from bayesgen.families.base import (
     first_cell,
     own_class,
     refuse_columns,
+    small_cell,
     static,
 )
 from bayesgen.learning import Evidence, maximise_concentration
@@ -255,6 +256,15 @@ class Categorical(Family):
         alpha = self.concentration()
         prob = safe_divide(alpha, self.by_column(alpha)[..., self.column_of])
         return CategoricalParams(safe_log(prob), self._log_unknown())
+
+    def shifted(self, times: float = 1.0) -> Categorical:
+        """See `Family.shifted`: Dirichlet(alpha + 1)."""
+        return self.replace(alpha=self.alpha + times)
+
+    def unbounded(self, stats: CategoricalStats, flat: bool = False) -> Problem | None:
+        """See `Family.unbounded`."""
+        problem = None if flat else small_cell(self.condition(stats).alpha)
+        return problem and problem._replace(columns=[int(self.column_of[s]) for s in problem.columns])
 
     def mode(self) -> CategoricalParams:
         """The mode rule of `dirichlet.mode_counts` for each column.

@@ -36,6 +36,7 @@ from bayesgen.families.base import (
     class_count,
     family,
     first_cell,
+    no_spread,
     own_class,
     static,
 )
@@ -255,7 +256,7 @@ class Diagonal(Family):
         def term(residual: Array, k: int) -> Array:
             return norm[k] - 0.5 * residual**2 / params.variance[k]
 
-        return self._sum_cells(x, params.mean, params.mean_low, term, xp)
+        return self._sum_cells(x, params.mean, xp.broadcast_to(params.mean_low, params.mean.shape), term, xp)
 
     def _sum_cells(self, x: Any, mean: Array, low: Array, term: Any, xp: Any) -> Array:
         """Sum over observed columns of term(x - mean_k, k), shape (n, K)."""
@@ -564,6 +565,15 @@ class Gaussian(Diagonal):
         loc, low, _ = self.hyper()
         xp = namespace(a, b)
         return GaussianParams(loc, low, xp.where(a > 1, b / xp.where(a > 1, a - 1, 1.0), xp.nan))
+
+    def shifted(self, times: float = 1.0) -> Gaussian:
+        """See `Family.shifted`: shape a - 5/2."""
+        return self.replace(shape=self.shape - 2.5 * times)
+
+    def unbounded(self, stats: GaussianStats, flat: bool = False) -> Problem | None:
+        """See `Family.unbounded`."""
+        scale = 0.0 if flat else self.inverse_gamma()[1]
+        return no_spread(stats.scatter + scale <= 0, shared=False)
 
     def mode(self) -> GaussianParams:
         """See `Family.mode`: b / (a + 3/2), the joint mode of mean and variance."""

@@ -41,6 +41,7 @@ from bayesgen.families.base import (
     family,
     own_class,
     refuse_columns,
+    small_cell,
     static,
 )
 from bayesgen.learning import Evidence, maximise_concentration
@@ -242,6 +243,14 @@ class Multinomial(Family):
     def mean(self) -> MultinomialParams:
         """See `Family.mean`."""
         return MultinomialParams(dirichlet.log_normalised(self.concentration()))
+
+    def shifted(self, times: float = 1.0) -> Multinomial:
+        """See `Family.shifted`: Dirichlet(alpha + 1)."""
+        return self.replace(alpha=self.alpha + times)
+
+    def unbounded(self, stats: MultinomialStats, flat: bool = False) -> Problem | None:
+        """See `Family.unbounded`."""
+        return None if flat else small_cell(self.condition(stats).alpha)
 
     def mode(self) -> MultinomialParams:
         """The mode rule of `dirichlet.mode_counts`."""

@@ -34,7 +34,18 @@ from bayesgen._linalg import dependent_columns, inverse_factor, inverse_lower, l
 from bayesgen._math import Array, log_multigamma_ratio, log_rising, namespace, safe_divide, special, two_sum
 from bayesgen._random import generator
 from bayesgen.families import dirichlet
-from bayesgen.families.base import Family, Labels, Names, Problem, as_weights, class_count, family, own_class, static
+from bayesgen.families.base import (
+    Family,
+    Labels,
+    Names,
+    Problem,
+    as_weights,
+    class_count,
+    family,
+    no_spread,
+    own_class,
+    static,
+)
 from bayesgen.families.gaussian import LOG_2PI, LOST_DIGITS, NEAR, Diagonal, GaussianStats
 from bayesgen.families.moments import (
     align_constant,
@@ -400,7 +411,8 @@ class Multivariate(Family):
 
         xp = namespace(x, *params)
         low = xp.broadcast_to(params.mean_low, params.mean.shape)
-        return _score(x, params.mean, low, params.covariance, formula, xp)
+        factor = factor_of(params) if hasattr(params, "inverse") else None
+        return _score(x, params.mean, low, params.covariance, formula, xp, factor)
 
     def _mle_means(self, stats: MultivariateGaussianStats) -> Array:
         return np.where(stats.weight[:, None] == 0, np.nan, stats.mean)
@@ -585,6 +597,16 @@ class Multivariate(Family):
         """See `Family.marginals`."""
         return self._columns().marginals()
 
+    def unbounded(self, stats: MultivariateGaussianStats, flat: bool = False) -> Problem | None:
+        """See `Family.unbounded`."""
+        scatter = stats.scatter if flat else stats.scatter + self.inverse_wishart()[1]
+        shared = scatter.ndim == 2
+        matrices = scatter[None] if shared else scatter
+        bad = np.zeros(matrices.shape[:2], dtype=bool)
+        for k, matrix in enumerate(matrices):
+            bad[k, dependent_columns(matrix)] = True
+        return no_spread(bad, shared)
+
     def improper(self, needed: np.ndarray, strict: bool = False) -> Problem | None:
         """See `Family.improper`."""
         _, _, kappa = self.hyper()
@@ -759,6 +781,10 @@ class MultivariateGaussian(Multivariate):
     def mean(self) -> MultivariateGaussianParams:
         """See `Family.mean`: Psi / (nu - d - 1), NaN unless nu > d + 1."""
         return self._params(self.inverse_wishart()[0] - self.n_features - 1.0)
+
+    def shifted(self, times: float = 1.0) -> MultivariateGaussian:
+        """See `Family.shifted`: df nu - 2d - 2 - K."""
+        return self.replace(df=self.df - (2.0 * self.n_features + 2.0 + self.n_classes) * times)
 
     def mode(self) -> MultivariateGaussianParams:
         """See `Family.mode`: Psi / (nu + d + 1 + K), the joint mode with K means."""

@@ -120,6 +120,10 @@ class PerClassMultivariateGaussian(Multivariate):
         """See `Family.mean`: Psi_k / (nu_k - d - 1), NaN unless nu_k > d + 1."""
         return self._params(self.inverse_wishart()[0] - self.n_features - 1.0)
 
+    def shifted(self, times: float = 1.0) -> PerClassMultivariateGaussian:
+        """See `Family.shifted`: df nu - 2d - 3."""
+        return self.replace(df=self.df - (2.0 * self.n_features + 3.0) * times)
+
     def mode(self) -> MultivariateGaussianParams:
         """See `Family.mode`: Psi_k / (nu_k + d + 2), the joint mode with its mean."""
         return self._params(self.inverse_wishart()[0] + self.n_features + 2.0)

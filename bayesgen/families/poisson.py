@@ -52,6 +52,7 @@ from bayesgen.families.base import (
     own_class,
     refuse_columns,
     row_sums,
+    small_cell,
     split_missing,
     static,
 )
@@ -256,6 +257,14 @@ class Poisson(Family):
     def mean(self) -> PoissonParams:
         """See `Family.mean`."""
         return PoissonParams(safe_divide(*self.hyper()))
+
+    def shifted(self, times: float = 1.0) -> Poisson:
+        """See `Family.shifted`: Gamma(shape + 1, rate)."""
+        return self.replace(shape=self.shape + times)
+
+    def unbounded(self, stats: PoissonStats, flat: bool = False) -> Problem | None:
+        """See `Family.unbounded`."""
+        return None if flat else small_cell(self.condition(stats).hyper()[0])
 
     def mode(self) -> PoissonParams:
         """(shape - 1)+ / rate; on the boundary, with a warning, where shape < 1."""

@@ -10,7 +10,7 @@ from bayesgen import _kernels
 from bayesgen._math import Array, log_rising, namespace, safe_divide, special
 from bayesgen._random import generator
 from bayesgen.families import dirichlet
-from bayesgen.families.base import Labels, family, own_class, static
+from bayesgen.families.base import Labels, Problem, family, no_spread, own_class, static
 from bayesgen.families.gaussian import LOST_DIGITS, Diagonal, GaussianParams, GaussianStats, one_column
 
 __all__ = ["SharedVarianceGaussian"]
@@ -95,6 +95,15 @@ class SharedVarianceGaussian(Diagonal):
     def mean(self) -> GaussianParams:
         """See `Family.mean`: b / (a - 1), NaN where a <= 1."""
         return self._params(self.inverse_gamma()[0] - 1.0)
+
+    def shifted(self, times: float = 1.0) -> SharedVarianceGaussian:
+        """See `Family.shifted`: shape a - 2 - K/2."""
+        return self.replace(shape=self.shape - (2.0 + 0.5 * self.n_classes) * times)
+
+    def unbounded(self, stats: GaussianStats, flat: bool = False) -> Problem | None:
+        """See `Family.unbounded`."""
+        scale = 0.0 if flat else self.inverse_gamma()[1]
+        return no_spread((stats.scatter.sum(axis=0) + scale <= 0)[None], shared=True)
 
     def mode(self) -> GaussianParams:
         """See `Family.mode`: b / (a + 1 + K/2), the joint mode with K means."""

@@ -14,6 +14,7 @@ from bayesgen.plots._chains import rank, trace
 from bayesgen.plots._comparison import coefficient_path, comparison, evidence_curve, relevance, smoothing_path
 from bayesgen.plots._explanation import explanation
 from bayesgen.plots._forest import forest
+from bayesgen.plots._objective import objective
 from bayesgen.plots._pit import pit
 from bayesgen.plots._posterior import posterior, prior_posterior
 from bayesgen.plots._predictive_check import predictive_check
@@ -27,6 +28,7 @@ __all__ = [
     "evidence_curve",
     "explanation",
     "forest",
+    "objective",
     "pit",
     "posterior",
     "predictive_check",
