@@ -50,7 +50,20 @@ NO_CODE = (
 @cache
 def values() -> dict[str, type]:
     """Dataclasses and NamedTuples that may be stored, by name."""
-    from bayesgen import class_prior, families, fit, importance, learning, nuts, own_priors, priors, sampled, statistics
+    from bayesgen import (
+        class_prior,
+        em,
+        families,
+        fit,
+        importance,
+        learning,
+        mixture,
+        nuts,
+        own_priors,
+        priors,
+        sampled,
+        statistics,
+    )
     from bayesgen.estimators._shell import Learned
     from bayesgen.families import bernoulli, categorical, gaussian, multinomial, multivariate_gaussian, poisson
 
@@ -76,6 +89,11 @@ def values() -> dict[str, type]:
         importance.ImportanceOptions,
         sampled.SampledClasses,
         sampled.SampledFeatures,
+        em.EMFit,
+        em.PlugIn,
+        mixture.MixtureFit,
+        mixture.SampledMixture,
+        mixture._ClassDraws,
         fit.FeatureFit,
         fit.MixedFit,
         fit.Fit,
@@ -162,8 +180,8 @@ class Encoder:
         if name == "FeatureFit" and made.get("_learned") is not None:
             family, learned = made["_learned"]
             parts["made"] = (family, learned.value, learned.standard_error, learned.log_evidence, learned.names)
-        if name == "SampledFeatures" and "_run" in made:
-            parts |= {"rows": None, "made": made["_run"]}  # the rows were for the run
+        if name in ("SampledFeatures", "SampledMixture") and "_run" in made:
+            parts |= dict.fromkeys(parts.keys() & {"rows", "unknown"}) | {"made": made["_run"]}  # rows were for the run
         if name == "SampledClasses" and "draws" in made:
             parts["made"] = made["draws"]
         return parts

@@ -54,7 +54,7 @@ def prior_sensitivity(
     Parameters
     ----------
     estimator : fitted estimator of this library
-        With a conjugate prior, whatever the route. Of a mixed model each block is scaled with the others.
+        With a conjugate prior and a posterior. The blocks of a mixed model are scaled together.
     var_names, features : see `MultinomialNB.to_arviz`, optional
         Only these variables, and columns: wide models need a choice.
 
@@ -71,7 +71,8 @@ def prior_sensitivity(
         If there are more than 5000 numbers, or the prior is not conjugate: ``to_arviz`` with the groups
         ``log_likelihood`` and ``log_prior`` gives ArviZ what its own function needs.
     UndefinedNumberError
-        If the prior is improper, or so weak that a power of it is.
+        If there is no posterior (maximum likelihood, or EM with unlabelled rows), or the prior is improper, or so weak
+        that a power of it is.
 
     Examples
     --------
@@ -87,6 +88,7 @@ def prior_sensitivity(
     pd = import_pandas("prior_sensitivity")
     learned = estimator._state()
     fit = learned.fit
+    fit.check_posterior()
     wanted = None if var_names is None else (var_names,) if isinstance(var_names, str) else tuple(map(str, var_names))
     names = Names(fit.classes, named_blocks(learned, features), wanted, (1, 1))
     if fit.sampled_classes is not None or any(getattr(b.part, "own", None) is not None for b in names.blocks):

@@ -478,3 +478,23 @@ def test_what_cannot_be_stored_is_named(tmp_path) -> None:
     with pytest.raises(IsADirectoryError, match="is a folder"):
         MultinomialNB().save(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MultinomialNB(inference="mean", unlabelled="em"),
+        GaussianNB(inference="map", unlabelled="em"),
+        PoissonNB(inference=NUTSOptions(60, 50, 2, progress_bar=False), unlabelled="em", random_state=0),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::bayesgen.SamplingWarning")
+def test_a_fit_with_unlabelled_rows_is_kept(tmp_path, monkeypatch, model):
+    X = np.random.default_rng(0).poisson(3.0, (40, 2)).astype(float)
+    y = np.where(np.arange(40) % 2, -1, np.arange(40) // 20)
+    model.fit(X, y).save(tmp_path / "model")
+    monkeypatch.setattr("bayesgen.nuts.run", None)  # draws are not made again
+    again = bayesgen.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    if model.inference in ("map", "mean"):
+        np.testing.assert_array_equal(again.log_posterior_trace_, model.log_posterior_trace_)

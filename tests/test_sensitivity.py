@@ -104,6 +104,11 @@ def test_what_has_no_power_in_closed_form_is_refused():
         prior_sensitivity(GaussianNB(prior="reference").fit(COUNTS, LABELS))
     with pytest.raises(UndefinedNumberError, match="class_alpha=0"):
         prior_sensitivity(PoissonNB(class_alpha=0).fit(COUNTS, LABELS))
+    with pytest.raises(UndefinedNumberError, match="'mle' has no posterior"):
+        prior_sensitivity(PoissonNB(inference="mle").fit(COUNTS[:, :2], LABELS))
+    half = PoissonNB(inference="mean", unlabelled="em").fit(COUNTS, np.where(np.arange(6) % 3, LABELS, -1))
+    with pytest.raises(UndefinedNumberError, match="unlabelled rows"):
+        prior_sensitivity(half)
     with pytest.raises(ValueError, match=r"var_names holds 'rates'; the variables are class_prob, rate"):
         prior_sensitivity(PoissonNB().fit(COUNTS, LABELS), var_names=["rates"])
     with pytest.raises(ValueError, match="more than 5000 numbers"):
