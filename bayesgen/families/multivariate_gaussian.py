@@ -27,15 +27,17 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from bayesgen import _kernels
 from bayesgen._linalg import dependent_columns, inverse_factor, inverse_lower, log_det_growth
-from bayesgen._math import Array, log_multigamma_ratio, log_rising, namespace, safe_divide, special, two_sum
+from bayesgen._math import Array, log_multigamma_ratio, namespace, safe_divide, special, two_sum
 from bayesgen._random import generator
 from bayesgen.families import dirichlet
-from bayesgen.families.base import Family, Labels, Names, Problem, as_weights, class_count, family, own_class, static
-from bayesgen.families.gaussian import LOG_2PI, LOST_DIGITS, NEAR, Diagonal, GaussianStats
+from bayesgen.families.base import Family, Labels, Names, Problem, as_weights, class_count, dense, family, own_class, static
+from bayesgen.families.covariance_chart import CovarianceChart, FactoredParams, factor_of
+from bayesgen.families.gaussian import LOG_2PI, LOST_DIGITS, Diagonal, GaussianStats
 from bayesgen.families.moments import (
     align_constant,
     check_scale,
@@ -49,31 +51,38 @@ from bayesgen.families.moments import (
     update_mean,
     weighted_parts,
 )
+from bayesgen.families.normal_scores import (
+    LOG_PI,
+    log_likelihood_by_pattern,
+    normal_formula,
+    score,
+    t_formula,
+)
+from bayesgen.families.normal_statistics import (
+    MultivariateGaussianStats,
+    PatternStats,
+    Stats,
+    align,
+    check_contained,
+    class_weight,
+    column_stats,
+    has_missing,
+    moments_by_pattern,
+    move_classes,
+    outer,
+    refuse_missing,
+    simplify,
+    with_something_observed,
+)
 from bayesgen.families.shared_variance_gaussian import SharedVarianceGaussian
 from bayesgen.learning import REACH, Evidence, maximise_evidence
 
 __all__ = [
-    "FactoredParams",
     "Multivariate",
     "MultivariateGaussian",
     "MultivariateGaussianParams",
     "MultivariateGaussianStats",
 ]
-
-LOG_PI = float(np.log(np.pi))
-
-
-class MultivariateGaussianStats(NamedTuple):
-    """Moments of the rows of each class."""
-
-    weight: Array
-    """(K,)"""
-    mean: Array
-    """(K, d); 0 for an empty class"""
-    mean_low: Array
-    """Rounding error of the mean, (K, d)"""
-    scatter: Array
-    """Scatter about the class means: (d, d) pooled, or (K, d, d)"""
 
 
 class MultivariateGaussianParams(NamedTuple):
@@ -87,163 +96,8 @@ class MultivariateGaussianParams(NamedTuple):
     """(d, d), or (K, d, d)"""
 
 
-class FactoredParams(NamedTuple):
-    """Parameters with the inverse factor of the covariance: what a density needs, without factoring again."""
-
-    mean: Array
-    mean_low: Array
-    covariance: Array
-    inverse: Array
-    """W with W covariance W' = I, lower"""
-    logdet: Array
-
-
-def factor_of(params: Any) -> tuple[Array, Array]:
-    """Inverse factor and log determinant of the covariance."""
-    return (params.inverse, params.logdet) if hasattr(params, "inverse") else inverse_factor(params.covariance)
-
-
-class CovarianceChart(NamedTuple):
-    r"""The factor of the precision relative to the posterior's, and the means standardised by it.
-
-    With :math:`A\hat\Sigma A^\top = I` at the centre :math:`\hat\Sigma = \Psi/\nu` and C lower triangular,
-    :math:`\Sigma^{-1} = (CA)^\top CA` and :math:`\mu_k = m_k + (CA)^{-1} z_k/\sqrt{\kappa_k}`. Under the conjugate
-    posterior z is standard normal and :math:`C^\top C \sim \mathrm{Wishart}(\nu, I/\nu)`; coordinates are the logs
-    of the diagonal of C and its other entries, over their standard deviations.
-    """
-
-    loc: Array
-    low: Array
-    kappa: Array
-    whiten: Array
-    """A, (d, d) or (K, d, d)"""
-    colour: Array
-    """Inverse of A"""
-    log_spread: Array
-    spread: Array
-    """Standard deviations of ln C_ii and C_ij, () or (K,)"""
-
-    @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """See `Family.chart`."""
-        d = self.loc.shape[-1]
-        kinds = self.whiten.shape[:-2]
-        return {"mean": self.loc.shape, "diagonal": (*kinds, d), "below": (*kinds, d * (d - 1) // 2)}
-
-    def params(self, u: dict[str, Array]) -> tuple[FactoredParams, Array]:
-        r"""See `Family.chart`.
-
-        :math:`d\Sigma = |\Sigma|^{d+1} dP` for the precision P, and :math:`d(C^\top C) = 2^d \prod_j C_{jj}^{j} dC`
-        with j = 1..d.
-        """
-        xp = namespace(u["mean"])
-        d = self.loc.shape[-1]
-        log_diagonal = self.log_spread[..., None] * u["diagonal"]
-        rows, columns = np.tril_indices(d, -1)
-        place = np.zeros((len(rows), d, d))
-        place[np.arange(len(rows)), rows, columns] = 1.0
-        strict = xp.tensordot(self.spread[..., None] * u["below"], place, axes=1)
-        inverse = _near_identity_inverse(log_diagonal, strict)
-        factor = (strict + xp.exp(log_diagonal)[..., None] * np.eye(d)) @ self.whiten
-        root = self.colour @ inverse
-        step = (u["mean"] / xp.sqrt(self.kappa)[:, None])[:, None, :] @ xp.swapaxes(root, -1, -2)
-        mean, low = two_sum(self.loc, self.low + step[:, 0])
-        log_factor = log_diagonal.sum(-1)
-        logdet = -2.0 * (log_factor + xp.log(xp.diagonal(self.whiten, axis1=-2, axis2=-1)).sum(-1))
-        powers = np.arange(d) + 2.0 - 2.0 * (d + 1)
-        jacobian = (powers * log_diagonal).sum() - xp.broadcast_to(log_factor, self.loc.shape[:1]).sum()
-        covariance = root @ xp.swapaxes(root, -1, -2)
-        return FactoredParams(mean, low, covariance, factor, logdet), jacobian
-
-
-def _near_identity_inverse(log_diagonal: Array, strict: Array) -> Array:
-    r"""Inverse of D + N, N strictly lower: :math:`(I - M)^{-1} D^{-1}` with :math:`M = -D^{-1}N` nilpotent.
-
-    :math:`(I - M)^{-1} = (I + M)(I + M^2)(I + M^4)\cdots`, a few products in place of a loop over rows.
-    """
-    xp = namespace(strict)
-    d = strict.shape[-1]
-    scale = xp.exp(-log_diagonal)
-    power = -scale[..., :, None] * strict
-    out = np.eye(d) + power
-    reach = 2
-    while reach < d:
-        power = power @ power
-        out = out + out @ power
-        reach *= 2
-    return out * scale[..., None, :]
-
-
-def _column_stats(stats: MultivariateGaussianStats) -> GaussianStats:
-    """Statistics of the columns alone; a pooled scatter is given to the first class."""
-    weight = np.broadcast_to(stats.weight[:, None], stats.mean.shape)
-    scatter = np.zeros(stats.mean.shape)
-    diagonal = np.diagonal(stats.scatter, axis1=-2, axis2=-1)
-    scatter[: 1 if diagonal.ndim == 1 else None] = diagonal
-    return GaussianStats(weight, stats.mean, stats.mean_low, scatter)
-
-
-def _outer(v: Array) -> Array:
-    return v[..., :, None] * v[..., None, :]
-
-
-def _forms(x: Array, loc: Array, low: Array, inverse: Array) -> Array:
-    """Quadratic forms |W (x - m_k)|^2, shape (n, K), with an inverse factor W (d, d) or (K, d, d)."""
-    xp = namespace(x, loc, low, inverse)
-    n_classes = len(loc)
-    if xp is np and inverse.ndim == 2:
-        centred = ((loc - loc[0]) + (low - low[0])) @ inverse.T
-        if (centred**2).sum(axis=1).max(initial=0.0) <= NEAR**2:
-            return _near_forms(x, loc[0], low[0], centred, inverse)
-    out = []
-    for k in range(n_classes):
-        z = ((x - loc[k]) - low[k]) @ (inverse if inverse.ndim == 2 else inverse[k]).T
-        out.append((z * z).sum(axis=1))
-    return xp.stack(out, axis=1)
-
-
-def _near_forms(x: np.ndarray, centre: np.ndarray, low: np.ndarray, means: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """One product for all classes: |z|^2 - 2 z'm_k + |m_k|^2; accurate while the means are near."""
-    z = ((x - centre) - low) @ w.T
-    out = (z * z).sum(axis=1)[:, None] - 2.0 * (z @ means.T) + (means * means).sum(axis=1)
-    return np.maximum(out, 0.0)
-
-
-def _score(x: Any, loc: Array, low: Array, matrix: Array, formula: Callable, xp: Any, factor: Any = None) -> Array:
-    """formula(q, ln|matrix|, number of observed columns), shape (n, K); NaN cells are integrated out."""
-    inverse, logdet = inverse_factor(matrix) if factor is None else factor
-    d = loc.shape[1]
-    if xp is not np:
-        return formula(_forms(x, loc, low, inverse), logdet, d)
-
-    def work(block: slice) -> np.ndarray:
-        rows = np.asarray(_kernels.rows(x, block), dtype=float)
-        missing = np.isnan(rows)
-        if not missing.any():
-            return formula(_forms(rows, loc, low, inverse), logdet, d)
-        patterns, which = np.unique(missing, axis=0, return_inverse=True)
-        out = np.zeros((len(rows), len(loc)))
-        for p, pattern in enumerate(patterns):
-            seen = np.flatnonzero(~pattern)
-            index = np.flatnonzero(which.ravel() == p)
-            if seen.size:
-                inv, ld = inverse_factor(matrix[..., seen[:, None], seen])
-                out[index] = formula(_forms(rows[index][:, seen], loc[:, seen], low[:, seen], inv), ld, len(seen))
-        return out
-
-    return _kernels.score_blocks(work, x.shape[0], len(loc), d)
-
-
-def t_formula(df: Array, kappa: Array) -> Callable:
-    """Log density of the predictive t; df (eta) is () or (K,), kappa (K,)."""
-    shrink = kappa / (kappa + 1.0)
-
-    def formula(q: Array, logdet: Array, size: int) -> Array:
-        xp = namespace(df, kappa, q)
-        norm = log_rising(df / 2, size / 2) - 0.5 * size * (LOG_PI + xp.log1p(1.0 / kappa)) - 0.5 * logdet
-        return norm - 0.5 * (df + size) * xp.log1p(shrink * q)
-
-    return formula
+def _means(stats: Stats) -> tuple[Array, Array]:
+    return stats.mean, stats.mean_low
 
 
 class Multivariate(Family):
@@ -276,14 +130,14 @@ class Multivariate(Family):
         """See `Family.resolve`: location the overall mean, df d + 2, E[covariance] the pooled variances."""
         changes: dict[str, Any] = {}
         d = self.n_features
+        columns = column_stats(stats)
         if self.loc is None:
-            changes["loc"], changes["loc_low"] = overall_mean(stats.weight[:, None], stats.mean, stats.mean_low)
+            changes["loc"], changes["loc_low"] = overall_mean(*columns[:3])
         if self.df is None:
             changes["df"] = d + 2.0
         if self.scale is None:
             df = np.asarray(changes.get("df", self.df), dtype=float)
-            diagonal = np.diagonal(self._pooled(stats.scatter))
-            v = default_variance(stats.weight[:, None], stats.mean, stats.mean_low, diagonal)
+            v = default_variance(*columns[:3], columns.scatter.sum(axis=0))
             changes["scale"] = (df[..., None, None] - d - 1.0) * np.diag(v)
         return self.replace(**changes) if changes else self
 
@@ -309,7 +163,7 @@ class Multivariate(Family):
         high, rest, delta = update_mean(loc, low, kappa[:, None], n, stats.mean, stats.mean_low)
         total = kappa + stats.weight
         share = safe_divide(kappa * stats.weight, total, empty=0.0)
-        return high, rest, total, share[:, None, None] * _outer(delta)
+        return high, rest, total, share[:, None, None] * outer(delta)
 
     # ---- program
 
@@ -332,86 +186,109 @@ class Multivariate(Family):
         return MultivariateGaussianParams(mean, jnp.zeros(()), covariance)
 
     def observe(self, params: MultivariateGaussianParams, y: Any, x: Any = None, lengths: Any = None) -> Any:
-        """See `Family.observe`; rows must be complete."""
+        """See `Family.observe`; NaN cells are integrated out, unless x is traced."""
         import numpyro
 
-        from bayesgen.distributions import NormalVector
+        from bayesgen.distributions import NormalVector, ObservedCells
 
-        mean = params.mean + params.mean_low
-        rows = NormalVector(mean, params.covariance).at_classes(y)
+        rows = NormalVector(params.mean + params.mean_low, params.covariance).at_classes(y)
+        if x is not None and not isinstance(x, jax.core.Tracer) and has_missing(np.asarray(x)):
+            rows = ObservedCells(rows, ~np.isnan(np.asarray(x)))
         return numpyro.sample("x", rows, obs=x)
 
     # ---- statistics and likelihood
 
     _moments: Callable
 
-    def stats(self, x: Any, r: Any, names: Names = None) -> MultivariateGaussianStats:
-        """See `Family.stats`; rows must be complete."""
-        out = None
+    def stats(self, x: Any, r: Any, names: Names = None) -> Stats:
+        """See `Family.stats`; `PatternStats` of rows with missing cells."""
+        out: Any = None
         for part, k, labels in weighted_parts(x, as_weights(r)):
             new = self._label_stats(part, labels, names)
             if k is not None:  # soft weights: only class k has weight in this part
                 mine = (np.arange(self.n_classes) == k)[:, None]
                 mean, low = np.where(mine, new.mean, 0.0), np.where(mine, new.mean_low, 0.0)
                 new = new._replace(mean=mean, mean_low=low)
-            out = new if out is None else MultivariateGaussianStats(*(p + q for p, q in zip(out, new, strict=True)))
-        return out  # type: ignore[return-value]
+            out = new if out is None else self.merge(out, new)
+        return out
 
-    def _label_stats(self, x: Any, r: Labels, names: Names) -> MultivariateGaussianStats:
+    def _label_stats(self, x: Any, r: Labels, names: Names) -> Stats:
+        if has_missing(x):
+            x, r = with_something_observed(x, r)
+            if np.isnan(x).any():
+                with np.errstate(over="ignore", invalid="ignore"):
+                    by_pattern = moments_by_pattern(x, r, self.n_classes, len(self._scatter_shape()) == 2)
+                check_scale(x, column_stats(by_pattern).scatter.sum(axis=0), names)
+                return by_pattern
         weight = class_count(r, self.n_classes)
         with np.errstate(over="ignore", invalid="ignore"):
             pilot, total, scatter = type(self)._moments(x, r.codes, r.weights, self.n_classes)
             mean, low = pilot_means(pilot, total, weight[:, None])
-            scatter = self._centre(scatter, _outer(total) * safe_divide(1.0, weight, empty=0.0)[:, None, None])
+            scatter = self._centre(scatter, outer(total) * safe_divide(1.0, weight, empty=0.0)[:, None, None])
         check_scale(x, np.diagonal(self._pooled(scatter)), names)
         return MultivariateGaussianStats(weight, mean, low, scatter)
 
     def _centre(self, scatter: Array, shift: Array) -> Array:
         raise NotImplementedError
 
-    def merge(self, a: MultivariateGaussianStats, b: MultivariateGaussianStats) -> MultivariateGaussianStats:
-        """See `Family.merge`: Chan's rule."""
-        mean, low, delta, share = merge_means(a.weight[:, None], *a[1:3], b.weight[:, None], *b[1:3])
-        between = self._pool_classes(share[..., None] * _outer(delta))
-        return MultivariateGaussianStats(a.weight + b.weight, mean, low, a.scatter + b.scatter + between)
+    def merge(self, a: Stats, b: Stats) -> Stats:
+        """See `Family.merge`: Chan's rule, within each pattern of observed cells."""
+        if isinstance(a, PatternStats) or isinstance(b, PatternStats):
+            a, b = align(a, b)
+        mean, low, delta, share = merge_means(a.weight[..., None], *_means(a), b.weight[..., None], *_means(b))
+        between = self._pool_classes(share[..., None] * outer(delta))
+        out = a._replace(weight=a.weight + b.weight, mean=mean, mean_low=low, scatter=a.scatter + b.scatter + between)
+        return simplify(out) if isinstance(out, PatternStats) else out
 
-    def remove(self, a: MultivariateGaussianStats, b: MultivariateGaussianStats) -> MultivariateGaussianStats:
+    def remove(self, a: Stats, b: Stats) -> Stats:
         """See `Family.remove`; digits are lost when little is left."""
-        n, mean, low, delta, share = remove_means(a.weight[:, None], *a[1:3], b.weight[:, None], *b[1:3])
-        leaving = b.scatter + self._pool_classes(share[..., None] * _outer(delta))
+        if isinstance(a, PatternStats) or isinstance(b, PatternStats):
+            a, b = align(a, b)
+            check_contained(a, b)
+        n, mean, low, delta, share = remove_means(a.weight[..., None], *_means(a), b.weight[..., None], *_means(b))
+        leaving = b.scatter + self._pool_classes(share[..., None] * outer(delta))
         diagonal = remaining_scatter(*(np.diagonal(m, axis1=-2, axis2=-1) for m in (a.scatter, leaving)))
         kept = (diagonal > 0)[..., :, None] & (diagonal > 0)[..., None, :]
-        scatter = self._left(np.where(kept, a.scatter - leaving, 0.0), n[:, 0])
+        scatter = np.where(kept & self._occupied(n[..., 0]), a.scatter - leaving, 0.0)
+        scatter = 0.5 * (scatter + np.swapaxes(scatter, -1, -2))
+        out = a._replace(weight=n[..., 0], mean=mean, mean_low=low, scatter=scatter)
+        if isinstance(out, PatternStats):
+            return simplify(out)
         before, after = (np.diagonal(self._pooled(m)) for m in (a.scatter, scatter))
         mean, low = align_constant(n, mean, low, after, before)
-        return MultivariateGaussianStats(n[:, 0], mean, low, 0.5 * (scatter + np.swapaxes(scatter, -1, -2)))
+        return out._replace(mean=mean, mean_low=low)
+
+    def reclass(self, stats: Stats, positions: np.ndarray, n_classes: int) -> Any:
+        """See `Family.reclass`."""
+        if isinstance(stats, PatternStats):
+            return move_classes(stats, positions, n_classes)
+        return super().reclass(stats, positions, n_classes)
 
     def _pool_classes(self, matrices: Array) -> Array:
         return matrices
 
-    def _left(self, scatter: Array, weight: Array) -> Array:
+    def _occupied(self, weight: Array) -> Array:
+        """Where a scatter has rows, to broadcast with it."""
         raise NotImplementedError
 
     def log_prob(self, params: MultivariateGaussianParams, x: Any) -> Array:
         """See `Family.log_prob`."""
-
-        def formula(q: Array, logdet: Array, size: int) -> Array:
-            return -0.5 * (size * LOG_2PI + logdet + q)
-
         xp = namespace(x, *params)
         low = xp.broadcast_to(params.mean_low, params.mean.shape)
-        return _score(x, params.mean, low, params.covariance, formula, xp)
+        return score(x, params.mean, low, params.covariance, normal_formula, xp)
 
     def _mle_means(self, stats: MultivariateGaussianStats) -> Array:
         return np.where(stats.weight[:, None] == 0, np.nan, stats.mean)
 
-    def log_likelihood(self, params: MultivariateGaussianParams, stats: MultivariateGaussianStats) -> Array:
-        """See `Family.log_likelihood`."""
+    def log_likelihood(self, params: MultivariateGaussianParams, stats: Stats) -> Array:
+        """See `Family.log_likelihood`; of the observed cells, terms without parameters too."""
+        if isinstance(stats, PatternStats):
+            return log_likelihood_by_pattern(params.mean, params.mean_low, params.covariance, stats)
         xp = namespace(*params)
         inverse, logdet = factor_of(params)
         delta = difference(stats.mean, stats.mean_low, params.mean, params.mean_low)
         delta = xp.where(stats.weight[:, None] > 0, delta, 0.0)
-        about = stats.scatter + self._pool_classes(stats.weight[:, None, None] * _outer(delta))
+        about = stats.scatter + self._pool_classes(stats.weight[:, None, None] * outer(delta))
         weight = stats.weight if inverse.ndim == 3 else stats.weight.sum()
         trace = (inverse @ about * inverse).sum((-1, -2))
         return -0.5 * (weight * (self.n_features * LOG_2PI + logdet) + trace).sum()
@@ -456,7 +333,7 @@ class Multivariate(Family):
         df, scale = self.inverse_wishart()
         factor = self._factor if namespace(scale) is np else None
         xp = namespace(x, loc, low, kappa, df, scale)
-        return _score(x, loc, low, scale, t_formula(df - self.n_features + 1.0, kappa), xp, factor)
+        return score(x, loc, low, scale, t_formula(df - self.n_features + 1.0, kappa), xp, factor)
 
     def _inverse_wishart_draws(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """Square roots B with B'B ~ inverse-Wishart, (n, ..., d, d), by Bartlett's decomposition."""
@@ -490,13 +367,13 @@ class Multivariate(Family):
     def pool_classes(self, stats: MultivariateGaussianStats) -> GaussianStats:
         """See `Family.pool_classes`: of the columns alone."""
         kind, _, _ = self._columns_model()
-        return kind().pool_classes(_column_stats(stats))
+        return kind().pool_classes(column_stats(stats))
 
     def log_evidence_columns(self, stats: Any) -> Array:
         """See `Family.log_evidence_columns`: of the marginal of each column."""
         kind, shape, scale = self._columns_model()
         loc, low, kappa = self.hyper()
-        columns = stats if isinstance(stats, GaussianStats) else _column_stats(stats)
+        columns = stats if isinstance(stats, GaussianStats) else column_stats(stats)
         family: Any = kind
         model = family(loc, low, kappa[:, None], shape, scale, self.n_classes, self.n_features)
         return model.log_evidence_columns(columns)
@@ -558,7 +435,8 @@ class Multivariate(Family):
         return None
 
     def _singular(self, k: int | None, columns: list[int], stats: Any) -> Problem:
-        n = stats.weight.sum() if k is None else stats.weight[k]
+        weight = class_weight(stats)
+        n = weight.sum() if k is None else weight[k]
         whose = "the shared covariance" if k is None else "the covariance of class {cls}"
         return Problem(
             f"{whose} is singular: {{columns}} are constant or linearly dependent within the classes "
@@ -619,8 +497,11 @@ class Multivariate(Family):
 
     def log_loo(self, x: Any, y: Any, stats: MultivariateGaussianStats) -> np.ndarray:
         """See `Family.log_loo`: a rank-one downdate of the scale matrix (determinant lemma)."""
+        refuse_missing(stats, "leave-one-out")
         prior = self.resolve(stats)
         codes, w = own_class(y)
+        if has_missing(x):
+            return self._loo_of_observed(x, codes, w, stats)
         post = prior.condition(stats)
         out = np.empty((x.shape[0], self.n_classes))
         for rows in _kernels.row_blocks(x.shape[0], self.n_features, cells=1 << 17):
@@ -628,6 +509,15 @@ class Multivariate(Family):
             out[rows], lost = post._downdate(block, codes[rows], w[rows])
             for i in np.flatnonzero(lost):
                 out[rows.start + i] = prior._recompute(x, codes, w, rows.start + i)
+        return out
+
+    def _loo_of_observed(self, x: Any, codes: np.ndarray, w: np.ndarray, stats: Any) -> np.ndarray:
+        """Rows with nothing observed have density 1 in every class, whatever was learned."""
+        rows, labels = with_something_observed(x, Labels(codes, w))
+        if np.isnan(rows).any():
+            raise ValueError("these rows were not all learned: some have missing cells, and no such row was learned")
+        out = np.zeros((x.shape[0], self.n_classes))
+        out[~np.isnan(dense(x)).all(axis=1)] = self.log_loo(rows, labels, stats)
         return out
 
     def _own_parts(self, x: np.ndarray, k: np.ndarray, w: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -675,16 +565,18 @@ class MultivariateGaussian(Multivariate):
         return scatter - shift.sum(axis=0)
 
     def _pool_classes(self, matrices: Array) -> Array:
-        return matrices.sum(axis=0)
+        return matrices.sum(axis=-3)
 
     def _scatter_shape(self) -> tuple[int, ...]:
         return self.n_features, self.n_features
 
-    def _left(self, scatter: Array, weight: Array) -> Array:
-        return scatter if weight.any() else np.zeros_like(scatter)
+    def _occupied(self, weight: Array) -> Array:
+        return (weight > 0).any(axis=-1)[..., None, None]
 
-    def reclass(self, stats: MultivariateGaussianStats, positions: np.ndarray, n_classes: int) -> Any:
+    def reclass(self, stats: Stats, positions: np.ndarray, n_classes: int) -> Any:
         """See `Family.reclass`; the pooled scatter has no class axis."""
+        if isinstance(stats, PatternStats):
+            return super().reclass(stats, positions, n_classes)
         moved = super().reclass(stats._replace(scatter=np.zeros(())), positions, n_classes)
         return moved._replace(scatter=stats.scatter)
 
@@ -706,6 +598,7 @@ class MultivariateGaussian(Multivariate):
 
     def mle(self, stats: MultivariateGaussianStats, unbiased: bool = False) -> MultivariateGaussianParams:
         """Class means, and the pooled scatter over M, or over M - K_+."""
+        refuse_missing(stats, "the maximum-likelihood estimate")
         n = stats.weight.sum()
         if unbiased:
             n = np.maximum(n - (stats.weight > 0).sum(), 0.0)
@@ -713,6 +606,7 @@ class MultivariateGaussian(Multivariate):
 
     def condition(self, stats: MultivariateGaussianStats) -> MultivariateGaussian:
         """See the module docstring."""
+        refuse_missing(stats, "the posterior")
         self = self.resolve(stats)
         loc, low, kappa, shift = self._update(stats)
         df, scale = self.inverse_wishart()
@@ -754,6 +648,7 @@ class MultivariateGaussian(Multivariate):
 
     def log_evidence(self, stats: MultivariateGaussianStats) -> Array:
         """See `Family.log_evidence`."""
+        refuse_missing(stats, "the evidence")
         df, scale = self.inverse_wishart()
         _, _, kappa = self.hyper()
         xp = namespace(df, scale, kappa)
