@@ -15,7 +15,17 @@ from numpyro.distributions.util import multinomial, validate_sample
 from bayesgen._linalg import cholesky, inverse_factor, inverse_lower
 from bayesgen._math import Array
 
-__all__ = ["Beta", "Dirichlet", "InverseWishart", "Levels", "LogDirichlet", "NormalVector", "ObservedCells", "Presence", "WordCounts"]
+__all__ = [
+    "Beta",
+    "Dirichlet",
+    "InverseWishart",
+    "Levels",
+    "LogDirichlet",
+    "NormalVector",
+    "ObservedCells",
+    "Presence",
+    "WordCounts",
+]
 
 
 class Dirichlet(dist.Dirichlet):
@@ -261,7 +271,7 @@ class NormalVector(Distribution):
 
     arg_constraints = {"loc": constraints.real_vector}
     support = constraints.real_vector
-    pytree_data_fields = ("loc", "root", "inverse", "logdet")
+    pytree_data_fields: tuple[str, ...] = ("loc", "root", "inverse", "logdet")
 
     def __init__(self, loc: Array, covariance: Array) -> None:
         self.loc = jnp.asarray(loc)
@@ -312,7 +322,7 @@ class ObservedCells(NormalVector):
         Which cells are there.
     """
 
-    pytree_data_fields = ("observed",)
+    pytree_data_fields = (*NormalVector.pytree_data_fields, "observed")
 
     def __init__(self, rows: NormalVector, observed: Array) -> None:
         self.observed = jnp.asarray(observed)

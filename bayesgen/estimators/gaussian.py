@@ -10,6 +10,7 @@ from bayesgen.estimators import _input
 from bayesgen.estimators._base import GenerativeBase
 from bayesgen.estimators._options import DROP_NAN, check_choice, check_missing, own_prior
 from bayesgen.estimators._prediction import warn_impossible
+from bayesgen.exceptions import UndefinedNumberError
 from bayesgen.families import (
     Gaussian,
     MultivariateGaussian,
@@ -17,6 +18,8 @@ from bayesgen.families import (
     SharedVarianceGaussian,
 )
 from bayesgen.families.base import Labels
+from bayesgen.families.moments import overall_mean
+from bayesgen.families.normal_statistics import column_stats
 from bayesgen.fit import ROUTES
 from bayesgen.learning import Evidence
 from bayesgen.own_priors import WithOwnPrior, is_distribution
@@ -214,7 +217,9 @@ class GaussianDiscriminantAnalysis(_GaussianBase):
     priors : array (n_classes,), optional
         scikit-learn's name of `class_prior`.
     missing : {"error", "marginalize"}, default="error"
-        With "marginalize", NaN cells at prediction are integrated out. At fit they are an error.
+        With "marginalize", NaN cells are integrated out: at prediction by every route, at fit by "map" and "mle"
+        (by EM, the cells taken as missing at random) and "nuts". The other routes have no closed form then, nor has
+        the evidence or leave-one-out; rows with nothing observed count for the class probabilities alone.
     inference : {"exact", "mean", "map", "mle", "unbiased", "nuts", "importance"} or their options, default="exact"
         "unbiased" is "mle" with the scatter divided by m - K (per class: n_k - 1).
     class_alpha, class_prior, fit_prior, likelihood_power, random_state : see `BernoulliNB`
@@ -222,7 +227,8 @@ class GaussianDiscriminantAnalysis(_GaussianBase):
     Attributes
     ----------
     classes_, class_count_, class_log_prior_, priors_, means_, covariance_, xbar_, prior_, posterior_,
-    statistics_, log_evidence_, log_evidence_parts_, n_features_in_, feature_names_in_, coef_, intercept_
+    statistics_, log_evidence_, log_evidence_parts_, n_features_in_, feature_names_in_, coef_, intercept_,
+    log_posterior_trace_
 
     Notes
     -----
@@ -239,7 +245,8 @@ class GaussianDiscriminantAnalysis(_GaussianBase):
 
     References
     ----------
-    Geisser 1964, *Posterior odds for multivariate normal classifications*; Murphy 2012, sections 4.2 and 4.6.3.
+    Geisser 1964, *Posterior odds for multivariate normal classifications*; Little and Rubin 2002, *Statistical Analysis
+    with Missing Data*, chapter 11; Murphy 2012, sections 4.2 and 4.6.3.
     """
 
     def __init__(
@@ -269,14 +276,13 @@ class GaussianDiscriminantAnalysis(_GaussianBase):
 
     def _encode(self, X: Any, columns: Columns, purpose: str = "predict") -> Any:
         check_missing(self.missing)
-        advice = (
-            "A full covariance with missing cells has no closed form: impute or drop the rows, or use GaussianNB, "
-            "which integrates them out"
-        )
-        allow = self.missing == "marginalize" and purpose == "predict"
-        if purpose == "predict" and not allow:
-            advice = "Use missing='marginalize' to integrate missing cells out at prediction"
-        _input.check_finite(X, columns.names, allow, advice, squares=True)
+        advice = "Use missing='marginalize' to integrate missing cells out"
+        if purpose == "fit":
+            advice += (
+                ", with inference='map', 'mle' or 'nuts': a full covariance with missing cells in training rows has no "
+                "other closed form. Or drop the rows, or use GaussianNB"
+            )
+        _input.check_finite(X, columns.names, self.missing == "marginalize", advice, squares=True)
         return X
 
     def _stated(self, columns: Columns, n_classes: int) -> MultivariateGaussian | PerClassMultivariateGaussian:
@@ -338,7 +344,18 @@ class GaussianDiscriminantAnalysis(_GaussianBase):
     @property
     def xbar_(self) -> np.ndarray:
         """Overall mean of the training rows, (n_features,)."""
-        from bayesgen.families.moments import overall_mean
+        return overall_mean(*column_stats(self._fit_value.features.stats)[:3])[0]
 
-        stats = self._fit_value.features.stats
-        return overall_mean(stats.weight[:, None], stats.mean, stats.mean_low)[0]
+    @property
+    def log_posterior_trace_(self) -> np.ndarray:
+        """Log posterior density (``"mle"``: log likelihood) of the observed cells at each step of EM, in nats.
+
+        There where training rows have missing cells; without the class labels, whose probabilities have a closed form.
+        """
+        trace = getattr(self._fit_value.features, "trace", None)
+        if trace is None:
+            raise UndefinedNumberError(
+                "log_posterior_trace_ is of EM, which is for training rows with missing cells and inference='map' or "
+                "'mle'"
+            )
+        return trace

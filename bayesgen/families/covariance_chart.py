@@ -97,5 +97,3 @@ def _near_identity_inverse(log_diagonal: Array, strict: Array) -> Array:
         out = out + out @ power
         reach *= 2
     return out * scale[..., None, :]
-
-

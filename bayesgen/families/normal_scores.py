@@ -86,9 +86,9 @@ def _score_by_pattern(x: np.ndarray, loc: Array, low: Array, matrix: Array, form
         seen = np.flatnonzero(patterns[p])
         index = order[begins[p] : begins[p + 1]]
         inverse, logdet = whole if patterns[p].all() else inverse_factor(matrix[..., seen[:, None], seen])
-        for part in _kernels.row_blocks(len(index), len(seen)):
-            rows = x[index[part]][:, seen]
-            out[index[part]] = formula(_forms(rows, loc[:, seen], low[:, seen], inverse), logdet, len(seen))
+        for block in _kernels.row_blocks(len(index), len(seen)):
+            rows = x[index[block]][:, seen]
+            out[index[block]] = formula(_forms(rows, loc[:, seen], low[:, seen], inverse), logdet, len(seen))
     rare = np.flatnonzero(something & (sizes < COMMON))
     stack = max(1, STACK_CELLS // (COMMON * matrix.size))
     for i in range(0, len(rare), stack):

@@ -8,7 +8,7 @@ about the parameters and leave no trace here. [Little and Rubin 2002, section 11
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -162,7 +162,13 @@ def move_classes(stats: PatternStats, positions: np.ndarray, n_classes: int) -> 
         return out
 
     scatter = stats.scatter if stats.scatter.ndim == 3 else move(stats.scatter)
-    return PatternStats(stats.observed, *(move(s) for s in stats[1:4]), scatter)
+    return PatternStats(stats.observed, move(stats.weight), move(stats.mean), move(stats.mean_low), scatter)
+
+
+def of_classes(stats: PatternStats, k: np.ndarray) -> PatternStats:
+    """Statistics of some classes; a pooled scatter stays whole."""
+    scatter = stats.scatter if stats.scatter.ndim == 3 else stats.scatter[:, k]
+    return PatternStats(stats.observed, stats.weight[:, k], stats.mean[:, k], stats.mean_low[:, k], scatter)
 
 
 def sum_patterns(stats: Any) -> Any:
@@ -196,13 +202,18 @@ def class_weight(stats: Stats) -> np.ndarray:
     return stats.weight.sum(axis=0) if isinstance(stats, PatternStats) else stats.weight
 
 
+def no_closed_form(what: str) -> NoReturn:
+    """Raise: a closed form is asked for that rows with missing cells do not have."""
+    raise UndefinedNumberError(
+        f"{what} has no closed form here: training rows have missing cells, and the covariance is a full one. "
+        "inference='map' (or 'mle') and 'nuts' work with them; GaussianNB has every closed form"
+    )
+
+
 def refuse_missing(stats: Any, what: str) -> None:
-    """Raise if a closed form is asked for that rows with missing cells do not have."""
+    """Raise if a closed form is asked for of statistics of rows with missing cells."""
     if isinstance(stats, PatternStats):
-        raise UndefinedNumberError(
-            f"{what} has no closed form here: training rows have missing cells, and the covariance is a full one. "
-            "inference='map' (or 'mle') and 'nuts' work with them; GaussianNB has every closed form"
-        )
+        no_closed_form(what)
 
 
 def recentre(stats: PatternStats, centre: np.ndarray, low: np.ndarray) -> PatternStats:
@@ -218,4 +229,3 @@ def pair_weight(stats: PatternStats, per_class: bool) -> np.ndarray:
     if not per_class:
         return (seen * stats.weight.sum(axis=1)[:, None]).T @ seen
     return np.stack([(seen * w[:, None]).T @ seen for w in stats.weight.T])
-
