@@ -15,6 +15,8 @@ import scipy.stats as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from bayesgen import (
+    BernoulliNB,
+    CategoricalNB,
     GaussianDiscriminantAnalysis,
     GaussianNB,
     GenerativeClassifier,
@@ -534,3 +536,81 @@ def test_the_program_of_patterns_calls_no_lapack(rng, covariance):
     assert not re.search(r"(?i)lapack|potrf|trsm|cholesky|triangular_solve|custom_call", text)
     assert_allclose(found, value(model.means_, np.array(model.covariance_)), rtol=1e-12)
     assert all(np.isfinite(s).all() for s in slopes)
+
+
+# ----------------------------------------------------------------------------------------------------
+# real tables, as they come
+
+
+def log_loss(model, X, y):
+    p = model.predict_log_proba(X)
+    return -p[np.arange(len(y)), np.searchsorted(model.classes_, y)].mean()
+
+
+@pytest.mark.parametrize("covariance", COVARIANCES)
+def test_pima_women_with_missing_values_predict_better_than_without_them(data, covariance):
+    train, test = data("pima_tr2"), data("pima_te")
+    X, y = train.drop(columns="type"), train["type"]
+    assert X.isna().to_numpy().sum() == 114
+    new, truth = test.drop(columns="type"), test["type"].to_numpy()
+    learned = discriminant(covariance=covariance, inference="map").fit(X, y)
+    complete = X.notna().all(axis=1)
+    dropped = discriminant(covariance=covariance, inference="map").fit(X[complete], y[complete])
+    assert log_loss(learned, new, truth) < log_loss(dropped, new, truth) - 0.01
+    assert_array_equal(learned.class_count_, [194, 106])
+
+
+@pytest.mark.parametrize("covariance", COVARIANCES)
+def test_penguins_need_no_preparation(data, covariance):
+    table = data("penguins")
+    X, y = table[["bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g"]], table["species"]
+    model = discriminant(covariance=covariance).fit(X, y)  # the two rows with missing cells have no cell at all
+    assert model.score(X, y) > 0.98
+    assert_array_equal(model.class_count_, [152, 68, 124])
+    assert np.isfinite(model.log_evidence_)
+    empty = X.isna().all(axis=1).to_numpy()
+    assert empty.sum() == 2
+    prior = np.exp(model.class_log_prior_)
+    assert_allclose(model.predict_proba(X)[empty], np.broadcast_to(prior, (2, 3)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("covariance", COVARIANCES)
+def test_penguins_with_a_third_of_the_cells_gone(data, rng, covariance):
+    table = data("penguins").dropna()
+    X, y = table.iloc[:, 2:6].to_numpy(float, copy=True), table["species"].to_numpy()
+    X[rng.random(X.shape) < 0.3] = np.nan
+    losses = []
+    for half in range(4):
+        test = np.arange(len(y)) % 4 == half
+        a, b = X[~test], y[~test]
+        complete = ~np.isnan(a).any(axis=1)
+        filled = np.where(np.isnan(a), np.nanmean(a, axis=0), a)
+        models = [
+            discriminant(covariance=covariance, inference="map").fit(*p)
+            for p in ((a, b), (a[complete], b[complete]), (filled, b))
+        ]
+        losses.append([log_loss(m, X[test], y[test]) for m in models])
+    learned, dropped, imputed = np.mean(losses, axis=0)
+    assert learned < dropped
+    assert learned < imputed
+
+
+def test_votes_and_tumours_with_missing_answers_and_unseen_levels(data):
+    votes = data("housevotes84")
+    X, y = votes.drop(columns="Class"), votes["Class"].to_numpy()
+    assert X.isna().to_numpy().sum() == 392
+    whole = X.isna().all(axis=1).to_numpy()
+    assert whole.sum() == 1
+    binary = (X == "y").astype(float).where(X.notna())
+    levels, yes = CategoricalNB().fit(X, y), BernoulliNB(binarize=None).fit(binary, y)
+    assert_allclose(levels.predict_proba(X), yes.predict_proba(binary), rtol=1e-9)
+    assert_allclose(yes.predict_proba(binary)[whole], np.exp(yes.class_log_prior_)[None], rtol=1e-12)
+    tumours = data("breast_cancer_wisconsin")
+    X, y = tumours.drop(columns="Class"), tumours["Class"].to_numpy()
+    assert X.isna().to_numpy().sum() == 16
+    few = np.arange(len(X)) < 40  # so few that some scores were never seen
+    model = CategoricalNB().fit(X[few], y[few])
+    unseen = [set(X[c][~few].dropna()) - set(X[c][few].dropna()) for c in X]
+    assert any(unseen)
+    assert log_loss(model, X[~few], y[~few]) < 0.5
+    assert model.score(X[~few], y[~few]) > 0.95
