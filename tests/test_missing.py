@@ -614,3 +614,86 @@ def test_votes_and_tumours_with_missing_answers_and_unseen_levels(data):
     assert any(unseen)
     assert log_loss(model, X[~few], y[~few]) < 0.5
     assert model.score(X[~few], y[~few]) > 0.95
+
+
+def test_the_rows_form_leaves_out_rows_with_nothing_observed_and_refuses_partial_ones(rng, monkeypatch):
+    from bayesgen import nuts
+
+    seen = {}
+
+    def stop(form, args, options, seed):
+        seen["args"] = args
+        raise InterruptedError("before sampling")
+
+    monkeypatch.setattr(nuts, "run", stop)
+    X, y, _ = table(rng, 30, 3, 2, share=0.0)
+    X[[2, 9]] = np.nan
+    with pytest.raises(InterruptedError):
+        discriminant(inference=NUTSOptions(likelihood="rows")).fit(X, y)
+    assert_array_equal(seen["args"][3], np.delete(X, [2, 9], axis=0))
+    assert_array_equal(seen["args"][4], np.delete(y, [2, 9]))
+    X[0, 1] = np.nan
+    for form in ("rows", "marginal"):
+        with pytest.raises(ValueError, match=says(f"likelihood={form!r}", "complete rows", "'statistics'")):
+            discriminant(inference=NUTSOptions(likelihood=form)).fit(X, y)
+    with pytest.raises(InterruptedError):
+        discriminant(inference="nuts").fit(X, y)
+
+
+def test_em_that_is_stopped_early_warns(rng, monkeypatch):
+    from sklearn.exceptions import ConvergenceWarning
+
+    from bayesgen import missing
+
+    monkeypatch.setattr(missing, "MOST_STEPS", 3)
+    X, y, _ = table(rng, 60, 3, 2, share=0.5)
+    with pytest.warns(ConvergenceWarning, match=says("EM", "3 steps", "stronger prior")):
+        model = discriminant(inference="map").fit(X, y)
+    assert len(model.log_posterior_trace_) <= 4
+
+
+# ----------------------------------------------------------------------------------------------------
+# statistics by pattern
+
+
+@pytest.mark.parametrize("covariance", COVARIANCES)
+def test_models_of_other_classes_merge_and_forgotten_holes_leave_closed_forms(rng, covariance):
+    X, y, _ = table(rng, 90, 3, 3, share=0.0)
+    holes = X.copy()
+    holes[y != 1] = np.where(rng.random((int((y != 1).sum()), 3)) < 0.3, np.nan, holes[y != 1])
+    whole = discriminant(covariance=covariance, inference="map").fit(holes, y)
+    parts = [discriminant(covariance=covariance, inference="map").fit(holes[some], y[some]) for some in (y < 2, y == 2)]
+    merged = parts[0].merge(parts[1])
+    assert_allclose(merged.predict_joint_log_proba(X), whole.predict_joint_log_proba(X), rtol=1e-9)
+    partial = np.isnan(holes).any(axis=1)
+    rest = whole.forget(holes[partial], y[partial])
+    closed = discriminant(covariance=covariance).from_statistics(rest.statistics_)
+    again = discriminant(covariance=covariance).fit(holes[~partial], y[~partial])
+    assert_allclose(closed.predict_log_proba(X), again.predict_log_proba(X), rtol=1e-8, atol=1e-9)
+    assert closed.log_evidence_ == pytest.approx(again.log_evidence_, rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", [MultivariateGaussian, PerClassMultivariateGaussian])
+def test_soft_weights_of_rows_with_holes_are_labels_when_they_are_whole(rng, kind):
+    X, y, w = table(rng, 40, 3, 2)
+    family = kind(n_classes=2, n_features=3)
+    hard = family.stats(X, Labels(y, w))
+    soft = family.stats(X, np.eye(2)[y] * w[:, None])
+    assert_array_equal(hard.observed, soft.observed)
+    for a, b in zip(hard[1:], soft[1:], strict=True):
+        assert_allclose(a, b, rtol=1e-12, atol=1e-12)
+
+
+def test_the_evidence_of_a_column_alone_is_over_its_observed_cells(rng):
+    X, y, _ = table(rng, 50, 3, 2)
+    family = MultivariateGaussian(n_classes=2, n_features=3)
+    stats = family.stats(X, Labels(y))
+    found, expected = [], []
+    for kappa, df in ((0.5, 6.0), (3.0, 9.0)):
+        given = family.replace(loc=0.0, mean_precision=kappa, df=df, scale=2.0 * np.eye(3))
+        found.append(given.log_evidence_columns(stats))
+        alone = MultivariateGaussian(0.0, 0.0, kappa, df - 2.0, 2.0 * np.eye(1), 2, 1)
+        seen = ~np.isnan(X)
+        columns = [(X[seen[:, j], j : j + 1], Labels(y[seen[:, j]])) for j in range(3)]
+        expected.append([alone.log_evidence(alone.stats(*c)) for c in columns])
+    assert_allclose(found[1] - found[0], np.subtract(*expected[::-1]), rtol=1e-9)
