@@ -15,7 +15,17 @@ from numpyro.distributions.util import multinomial, validate_sample
 from bayesgen._linalg import cholesky, inverse_factor, inverse_lower
 from bayesgen._math import Array
 
-__all__ = ["Beta", "Dirichlet", "InverseWishart", "Levels", "LogDirichlet", "NormalVector", "Presence", "WordCounts"]
+__all__ = [
+    "Beta",
+    "Dirichlet",
+    "InverseWishart",
+    "Levels",
+    "LogDirichlet",
+    "NormalVector",
+    "ObservedCells",
+    "Presence",
+    "WordCounts",
+]
 
 
 class Dirichlet(dist.Dirichlet):
@@ -261,7 +271,7 @@ class NormalVector(Distribution):
 
     arg_constraints = {"loc": constraints.real_vector}
     support = constraints.real_vector
-    pytree_data_fields = ("loc", "root", "inverse", "logdet")
+    pytree_data_fields: tuple[str, ...] = ("loc", "root", "inverse", "logdet")
 
     def __init__(self, loc: Array, covariance: Array) -> None:
         self.loc = jnp.asarray(loc)
@@ -299,3 +309,28 @@ class NormalVector(Distribution):
         """The normal log density."""
         z = (self.inverse @ (value - self.loc)[..., None])[..., 0]
         return -0.5 * (self.event_shape[0] * jnp.log(2 * jnp.pi) + self.logdet + (z * z).sum(-1))
+
+
+class ObservedCells(NormalVector):
+    """Normal rows of which some cells are missing (NaN): the density is that of the others.
+
+    Parameters
+    ----------
+    rows : NormalVector
+        The distribution of whole rows.
+    observed : array (..., d) bool
+        Which cells are there.
+    """
+
+    pytree_data_fields = (*NormalVector.pytree_data_fields, "observed")
+
+    def __init__(self, rows: NormalVector, observed: Array) -> None:
+        self.observed = jnp.asarray(observed)
+        block = self.observed[..., :, None] & self.observed[..., None, :]
+        covariance = rows.root @ jnp.swapaxes(rows.root, -1, -2)
+        super().__init__(rows.loc, jnp.where(block, covariance, jnp.eye(covariance.shape[-1])))
+
+    def log_prob(self, value: Array) -> Array:
+        """The normal log density of the observed cells."""
+        z = (self.inverse @ jnp.where(self.observed, value - self.loc, 0.0)[..., None])[..., 0]
+        return -0.5 * (self.observed.sum(-1) * jnp.log(2 * jnp.pi) + self.logdet + (z * z).sum(-1))

@@ -26,7 +26,8 @@ from bayesgen._random import generator
 from bayesgen.families.base import dense
 from bayesgen.families.categorical import Categorical
 from bayesgen.families.multinomial import Multinomial, _log_coefficient
-from bayesgen.families.multivariate_gaussian import Multivariate, _score
+from bayesgen.families.multivariate import Multivariate
+from bayesgen.families.normal_scores import score
 from bayesgen.fit import FeatureFit, Fit
 
 __all__ = ["p_values"]
@@ -158,6 +159,6 @@ def ellipsoid_p_values(features: FeatureFit, x: Any) -> np.ndarray:
         def tail(q: np.ndarray, logdet: np.ndarray, size: int) -> np.ndarray:
             return fdtrc(size, eta, eta / size * kappa / (kappa + 1.0) * q)
 
-    out = _score(x, *where, tail, np)
+    out = score(x, *where, tail, np)
     out[np.isnan(np.asarray(x)).all(axis=1)] = 1.0
     return out

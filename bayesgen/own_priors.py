@@ -20,7 +20,8 @@ import numpy as np
 
 from bayesgen._math import Array, namespace
 from bayesgen.families.base import Family, family, static
-from bayesgen.families.multivariate_gaussian import Multivariate, factor_of
+from bayesgen.families.covariance_chart import factor_of
+from bayesgen.families.multivariate import Multivariate
 from bayesgen.families.per_class_multivariate_gaussian import PerClassMultivariateGaussian
 
 __all__ = [

@@ -212,8 +212,7 @@ class SampledFeatures(_Sampled):
             stats = base.compress(self.stats, self._latent[1])
             out = nuts.run(nuts.marginal_form, (own, base, stats), options, self.seed)
         else:
-            posterior = base.condition(self.stats)
-            chart = posterior.chart()
+            chart = self._reference.chart()
             known = own is None or importance.has_density(own, base)
             if chart is not None and known:
                 out = nuts.run(

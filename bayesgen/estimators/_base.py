@@ -33,6 +33,7 @@ from bayesgen.estimators._unlabelled import (
 )
 from bayesgen.exceptions import UndefinedNumberError
 from bayesgen.families.base import Labels, class_count, register
+from bayesgen.families.normal_statistics import sum_patterns
 from bayesgen.fit import SAMPLED, Fit, read_only
 from bayesgen.statistics import Columns, Statistics
 
@@ -243,10 +244,11 @@ class GenerativeBase(Prediction, Explaining, Novelty, Posterior, Program, Storin
             raise ValueError(f"statistics.class_count must be non-negative numbers; got {count.tolist()}")
         try:
             expected = self._stated(s.columns, k).stats_shapes()
-            same = expected is None or _shaped(s.features, expected)
+            whole = sum_patterns(s.features)
+            same = expected is None or _shaped(whole, expected)
         except (TypeError, AttributeError, IndexError):
             same = False
-        same = same and all((np.isfinite(n) & (n >= 0)).all() for n, _ in _counts(s.features, s.features))
+        same = same and all((np.isfinite(n) & (n >= 0)).all() for n, _ in _counts(whole, whole))
         if not same:
             raise ValueError(
                 f"these statistics are of another model than this {type(self).__name__}, or hold counts that are "
@@ -291,7 +293,7 @@ class GenerativeBase(Prediction, Explaining, Novelty, Posterior, Program, Storin
         return self._commit(self._make(fit.classes, np.maximum(fit.count - count, 0.0), rest, columns))
 
     def _check_contained(self, n: np.ndarray, n_leaving: np.ndarray, stats: Any, leaving: Any) -> None:
-        for whole, part in ((n, n_leaving), *_counts(stats, leaving)):
+        for whole, part in ((n, n_leaving), *_counts(sum_patterns(stats), sum_patterns(leaving))):
             if (part > whole * (1 + 1e-9) + 1e-9).any():
                 raise ValueError("forget: these rows were not all learned (a count would become negative)")
 

@@ -13,6 +13,7 @@ from bayesgen._random import generator
 from bayesgen.estimators import _input
 from bayesgen.estimators._options import LARGEST_ALPHA, check_choice, check_unlabelled
 from bayesgen.families.base import Family, Labels, dense
+from bayesgen.families.normal_statistics import PatternStats
 from bayesgen.fit import ROUTES, SAMPLED, FeatureFit, Fit
 from bayesgen.own_priors import split
 from bayesgen.statistics import Columns
@@ -28,8 +29,22 @@ def new_seed(random_state: Any) -> int:
 
 
 def dense_rows(rows: Any) -> Any:
-    """The rows as a program can take them: no sparse matrix."""
-    return rows if rows is None else (rows[0], dense(rows[1]), *rows[2:])
+    """The rows as a program can take them: no sparse matrix, and no row with nothing observed, which says nothing."""
+    if rows is None:
+        return None
+    prior, x, codes, weights = rows
+    x = dense(x)
+    seen = ~np.isnan(x).all(axis=1) if x.dtype.kind == "f" else np.ones(len(x), dtype=bool)
+    return prior, x[seen], codes[seen], None if weights is None else weights[seen]
+
+
+def _of_cells(features: Any) -> Any:
+    """The feature part of a fit; where rows have missing cells under a full covariance, that for these."""
+    if not isinstance(features.stats, PatternStats):
+        return features
+    from bayesgen.incomplete import incomplete
+
+    return incomplete(features)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +118,7 @@ class Shell(BaseEstimator):
                     f"the prior has no closed form ({type(own).__name__}), and inference={self.inference!r} needs one: "
                     "use inference='nuts' (or 'importance')"
                 )
-            return FeatureFit(base, stats, self._route)
+            return _of_cells(FeatureFit(base, stats, self._route))
         from bayesgen.sampled import SampledFeatures
 
         options = self._sampler()
@@ -113,7 +128,7 @@ class Shell(BaseEstimator):
             proposal = self._with_prior(proposal)._stated(columns, base.n_classes)
         rows = dense_rows(rows) if by_rows else None
         seed = new_seed(random_state)
-        return SampledFeatures(base, stats, self._route, own, options, seed, rows, proposal)
+        return _of_cells(SampledFeatures(base, stats, self._route, own, options, seed, rows, proposal))
 
     def _with_prior(self, prior: Any) -> Any:
         """An unfitted copy under another prior."""

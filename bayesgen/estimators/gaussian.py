@@ -18,6 +18,8 @@ from bayesgen.families._all import (
     SharedVarianceGaussian,
 )
 from bayesgen.families.base import Labels
+from bayesgen.families.moments import overall_mean
+from bayesgen.families.normal_statistics import column_stats
 from bayesgen.fit import ROUTES
 from bayesgen.learning import Evidence
 from bayesgen.own_priors import WithOwnPrior, is_distribution
@@ -224,7 +226,9 @@ class GaussianDiscriminantAnalysis(DiscriminantAxes, _GaussianBase):
     n_components : int, optional
         How many discriminant axes `transform` gives; default: all, min(n_classes - 1, n_features).
     missing : {"error", "marginalize"}, default="error"
-        With "marginalize", NaN cells at prediction are integrated out. At fit they are an error.
+        With "marginalize", NaN cells are integrated out: at prediction by every route, at fit by "map" and "mle"
+        (by EM, the cells taken as missing at random) and "nuts". The other routes have no closed form then, nor has
+        the evidence or leave-one-out; rows with nothing observed count for the class probabilities alone.
     inference : {"exact", "mean", "map", "mle", "unbiased", "nuts", "importance"} or their options, default="exact"
         "unbiased" is "mle" with the scatter divided by m - K (per class: n_k - 1).
     class_alpha, class_prior, fit_prior, likelihood_power, random_state : see `BernoulliNB`
@@ -234,7 +238,7 @@ class GaussianDiscriminantAnalysis(DiscriminantAxes, _GaussianBase):
     ----------
     classes_, class_count_, class_log_prior_, priors_, means_, covariance_, xbar_, prior_, posterior_,
     statistics_, log_evidence_, log_evidence_parts_, n_features_in_, feature_names_in_, coef_, intercept_, scalings_,
-    explained_variance_ratio_
+    explained_variance_ratio_, log_posterior_trace_
 
     Notes
     -----
@@ -251,7 +255,8 @@ class GaussianDiscriminantAnalysis(DiscriminantAxes, _GaussianBase):
 
     References
     ----------
-    Geisser 1964, *Posterior odds for multivariate normal classifications*; Murphy 2012, sections 4.2 and 4.6.3.
+    Geisser 1964, *Posterior odds for multivariate normal classifications*; Little and Rubin 2002, *Statistical Analysis
+    with Missing Data*, chapter 11; Murphy 2012, sections 4.2 and 4.6.3.
     """
 
     def __init__(
@@ -289,14 +294,13 @@ class GaussianDiscriminantAnalysis(DiscriminantAxes, _GaussianBase):
 
     def _encode(self, X: Any, columns: Columns, purpose: str = "predict") -> Any:
         check_missing(self.missing)
-        advice = (
-            "A full covariance with missing cells has no closed form: impute or drop the rows, or use GaussianNB, "
-            "which integrates them out"
-        )
-        allow = self.missing == "marginalize" and purpose == "predict"
-        if purpose == "predict" and not allow:
-            advice = "Use missing='marginalize' to integrate missing cells out at prediction"
-        _input.check_finite(X, columns.names, allow, advice, squares=True)
+        advice = "Use missing='marginalize' to integrate missing cells out"
+        if purpose == "fit":
+            advice += (
+                ", with inference='map', 'mle' or 'nuts': a full covariance with missing cells in training rows has no "
+                "other closed form. Or drop the rows, or use GaussianNB"
+            )
+        _input.check_finite(X, columns.names, self.missing == "marginalize", advice, squares=True)
         return X
 
     def _stated(self, columns: Columns, n_classes: int) -> MultivariateGaussian | PerClassMultivariateGaussian:
@@ -359,7 +363,14 @@ class GaussianDiscriminantAnalysis(DiscriminantAxes, _GaussianBase):
     @property
     def xbar_(self) -> np.ndarray:
         """Overall mean of the training rows, (n_features,)."""
-        from bayesgen.families.moments import overall_mean
+        return overall_mean(*column_stats(self._fit_value.features.stats)[:3])[0]
 
-        stats = self._fit_value.features.stats
-        return overall_mean(stats.weight[:, None], stats.mean, stats.mean_low)[0]
+    @property
+    def log_posterior_trace_(self) -> np.ndarray:
+        """Log posterior density (``"mle"``: log likelihood) of the observed cells at each step of EM, in nats.
+
+        There where training rows have missing cells; without the class labels, whose probabilities have a closed form.
+        With unlabelled rows see `BernoulliNB`.
+        """
+        trace = getattr(self._fit_value.features, "trace", None)
+        return super().log_posterior_trace_ if trace is None else trace

@@ -35,7 +35,7 @@ GAUSSIAN = (
     families.MultivariateGaussian,
     families.PerClassMultivariateGaussian,
 )
-COMPLETE = (families.Multinomial, families.MultivariateGaussian, families.PerClassMultivariateGaussian)
+COMPLETE = (families.Multinomial,)
 
 
 class GenerativeClassifier(GenerativeBase):
@@ -134,7 +134,7 @@ class GenerativeClassifier(GenerativeBase):
         check_missing(self.missing)
         base = self._family()
         x = _input.canonical(X)
-        complete = isinstance(base, families.Multinomial) or (purpose != "predict" and isinstance(base, COMPLETE))
+        complete = isinstance(base, COMPLETE)
         _input.check_finite(
             x, columns.names, self.missing == "marginalize" and not complete, DROP_NAN, isinstance(base, GAUSSIAN)
         )

@@ -39,7 +39,8 @@ from bayesgen.families.bernoulli import Bernoulli
 from bayesgen.families.categorical import Categorical
 from bayesgen.families.gaussian import LOG_2PI, Diagonal, Gaussian
 from bayesgen.families.multinomial import Multinomial
-from bayesgen.families.multivariate_gaussian import Multivariate, t_formula
+from bayesgen.families.multivariate import Multivariate
+from bayesgen.families.normal_scores import t_formula
 from bayesgen.families.poisson import Poisson
 from bayesgen.families.shared_variance_gaussian import SharedVarianceGaussian
 

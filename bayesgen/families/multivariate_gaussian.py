@@ -23,663 +23,33 @@ section 3.6; Bishop 2006, section 4.2.2]
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from bayesgen import _kernels
-from bayesgen._linalg import dependent_columns, inverse_factor, inverse_lower, log_det_growth
-from bayesgen._math import Array, log_multigamma_ratio, log_rising, namespace, safe_divide, special, two_sum
-from bayesgen._random import generator
-from bayesgen.families import dirichlet
+from bayesgen._linalg import inverse_factor, log_det_growth
+from bayesgen._math import Array, log_multigamma_ratio, namespace, safe_divide
 from bayesgen.families.base import (
-    Family,
-    Labels,
-    Names,
-    Problem,
-    as_weights,
-    class_count,
     family,
-    no_spread,
-    own_class,
     static,
 )
-from bayesgen.families.gaussian import LOG_2PI, LOST_DIGITS, NEAR, Diagonal, GaussianStats
-from bayesgen.families.moments import (
-    align_constant,
-    check_scale,
-    default_variance,
-    difference,
-    merge_means,
-    overall_mean,
-    pilot_means,
-    remaining_scatter,
-    remove_means,
-    update_mean,
-    weighted_parts,
+from bayesgen.families.covariance_chart import factor_of
+from bayesgen.families.gaussian import LOST_DIGITS, Diagonal
+from bayesgen.families.multivariate import Multivariate, MultivariateGaussianParams
+from bayesgen.families.normal_scores import (
+    LOG_PI,
+    t_formula,
+)
+from bayesgen.families.normal_statistics import (
+    MultivariateGaussianStats,
+    PatternStats,
+    Stats,
+    refuse_missing,
 )
 from bayesgen.families.shared_variance_gaussian import SharedVarianceGaussian
-from bayesgen.learning import REACH, Evidence, maximise_evidence
 
-__all__ = [
-    "FactoredParams",
-    "Multivariate",
-    "MultivariateGaussian",
-    "MultivariateGaussianParams",
-    "MultivariateGaussianStats",
-]
-
-LOG_PI = float(np.log(np.pi))
-
-
-class MultivariateGaussianStats(NamedTuple):
-    """Moments of the rows of each class."""
-
-    weight: Array
-    """(K,)"""
-    mean: Array
-    """(K, d); 0 for an empty class"""
-    mean_low: Array
-    """Rounding error of the mean, (K, d)"""
-    scatter: Array
-    """Scatter about the class means: (d, d) pooled, or (K, d, d)"""
-
-
-class MultivariateGaussianParams(NamedTuple):
-    """Class means and covariance."""
-
-    mean: Array
-    """(K, d)"""
-    mean_low: Array
-    """Rounding error of the mean, (K, d)"""
-    covariance: Array
-    """(d, d), or (K, d, d)"""
-
-
-class FactoredParams(NamedTuple):
-    """Parameters with the inverse factor of the covariance: what a density needs, without factoring again."""
-
-    mean: Array
-    mean_low: Array
-    covariance: Array
-    inverse: Array
-    """W with W covariance W' = I, lower"""
-    logdet: Array
-
-
-def factor_of(params: Any) -> tuple[Array, Array]:
-    """Inverse factor and log determinant of the covariance."""
-    return (params.inverse, params.logdet) if hasattr(params, "inverse") else inverse_factor(params.covariance)
-
-
-class CovarianceChart(NamedTuple):
-    r"""The factor of the precision relative to the posterior's, and the means standardised by it.
-
-    With :math:`A\hat\Sigma A^\top = I` at the centre :math:`\hat\Sigma = \Psi/\nu` and C lower triangular,
-    :math:`\Sigma^{-1} = (CA)^\top CA` and :math:`\mu_k = m_k + (CA)^{-1} z_k/\sqrt{\kappa_k}`. Under the conjugate
-    posterior z is standard normal and :math:`C^\top C \sim \mathrm{Wishart}(\nu, I/\nu)`; coordinates are the logs
-    of the diagonal of C and its other entries, over their standard deviations.
-    """
-
-    loc: Array
-    low: Array
-    kappa: Array
-    whiten: Array
-    """A, (d, d) or (K, d, d)"""
-    colour: Array
-    """Inverse of A"""
-    log_spread: Array
-    spread: Array
-    """Standard deviations of ln C_ii and C_ij, () or (K,)"""
-
-    @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """See `Family.chart`."""
-        d = self.loc.shape[-1]
-        kinds = self.whiten.shape[:-2]
-        return {"mean": self.loc.shape, "diagonal": (*kinds, d), "below": (*kinds, d * (d - 1) // 2)}
-
-    def params(self, u: dict[str, Array]) -> tuple[FactoredParams, Array]:
-        r"""See `Family.chart`.
-
-        :math:`d\Sigma = |\Sigma|^{d+1} dP` for the precision P, and :math:`d(C^\top C) = 2^d \prod_j C_{jj}^{j} dC`
-        with j = 1..d.
-        """
-        xp = namespace(u["mean"])
-        d = self.loc.shape[-1]
-        log_diagonal = self.log_spread[..., None] * u["diagonal"]
-        rows, columns = np.tril_indices(d, -1)
-        place = np.zeros((len(rows), d, d))
-        place[np.arange(len(rows)), rows, columns] = 1.0
-        strict = xp.tensordot(self.spread[..., None] * u["below"], place, axes=1)
-        inverse = _near_identity_inverse(log_diagonal, strict)
-        factor = (strict + xp.exp(log_diagonal)[..., None] * np.eye(d)) @ self.whiten
-        root = self.colour @ inverse
-        step = (u["mean"] / xp.sqrt(self.kappa)[:, None])[:, None, :] @ xp.swapaxes(root, -1, -2)
-        mean, low = two_sum(self.loc, self.low + step[:, 0])
-        log_factor = log_diagonal.sum(-1)
-        logdet = -2.0 * (log_factor + xp.log(xp.diagonal(self.whiten, axis1=-2, axis2=-1)).sum(-1))
-        powers = np.arange(d) + 2.0 - 2.0 * (d + 1)
-        jacobian = (powers * log_diagonal).sum() - xp.broadcast_to(log_factor, self.loc.shape[:1]).sum()
-        covariance = root @ xp.swapaxes(root, -1, -2)
-        return FactoredParams(mean, low, covariance, factor, logdet), jacobian
-
-
-def _near_identity_inverse(log_diagonal: Array, strict: Array) -> Array:
-    r"""Inverse of D + N, N strictly lower: :math:`(I - M)^{-1} D^{-1}` with :math:`M = -D^{-1}N` nilpotent.
-
-    :math:`(I - M)^{-1} = (I + M)(I + M^2)(I + M^4)\cdots`, a few products in place of a loop over rows.
-    """
-    xp = namespace(strict)
-    d = strict.shape[-1]
-    scale = xp.exp(-log_diagonal)
-    power = -scale[..., :, None] * strict
-    out = np.eye(d) + power
-    reach = 2
-    while reach < d:
-        power = power @ power
-        out = out + out @ power
-        reach *= 2
-    return out * scale[..., None, :]
-
-
-def _column_stats(stats: MultivariateGaussianStats) -> GaussianStats:
-    """Statistics of the columns alone; a pooled scatter is given to the first class."""
-    weight = np.broadcast_to(stats.weight[:, None], stats.mean.shape)
-    scatter = np.zeros(stats.mean.shape)
-    diagonal = np.diagonal(stats.scatter, axis1=-2, axis2=-1)
-    scatter[: 1 if diagonal.ndim == 1 else None] = diagonal
-    return GaussianStats(weight, stats.mean, stats.mean_low, scatter)
-
-
-def _outer(v: Array) -> Array:
-    return v[..., :, None] * v[..., None, :]
-
-
-def _forms(x: Array, loc: Array, low: Array, inverse: Array) -> Array:
-    """Quadratic forms |W (x - m_k)|^2, shape (n, K), with an inverse factor W (d, d) or (K, d, d)."""
-    xp = namespace(x, loc, low, inverse)
-    n_classes = len(loc)
-    if xp is np and inverse.ndim == 2:
-        centred = ((loc - loc[0]) + (low - low[0])) @ inverse.T
-        if (centred**2).sum(axis=1).max(initial=0.0) <= NEAR**2:
-            return _near_forms(x, loc[0], low[0], centred, inverse)
-    out = []
-    for k in range(n_classes):
-        z = ((x - loc[k]) - low[k]) @ (inverse if inverse.ndim == 2 else inverse[k]).T
-        out.append((z * z).sum(axis=1))
-    return xp.stack(out, axis=1)
-
-
-def _near_forms(x: np.ndarray, centre: np.ndarray, low: np.ndarray, means: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """One product for all classes: |z|^2 - 2 z'm_k + |m_k|^2; accurate while the means are near."""
-    z = ((x - centre) - low) @ w.T
-    out = (z * z).sum(axis=1)[:, None] - 2.0 * (z @ means.T) + (means * means).sum(axis=1)
-    return np.maximum(out, 0.0)
-
-
-def _score(x: Any, loc: Array, low: Array, matrix: Array, formula: Callable, xp: Any, factor: Any = None) -> Array:
-    """formula(q, ln|matrix|, number of observed columns), shape (n, K); NaN cells are integrated out."""
-    inverse, logdet = inverse_factor(matrix) if factor is None else factor
-    d = loc.shape[1]
-    if xp is not np:
-        return formula(_forms(x, loc, low, inverse), logdet, d)
-
-    def work(block: slice) -> np.ndarray:
-        rows = np.asarray(_kernels.rows(x, block), dtype=float)
-        missing = np.isnan(rows)
-        if not missing.any():
-            return formula(_forms(rows, loc, low, inverse), logdet, d)
-        patterns, which = np.unique(missing, axis=0, return_inverse=True)
-        out = np.zeros((len(rows), len(loc)))
-        for p, pattern in enumerate(patterns):
-            seen = np.flatnonzero(~pattern)
-            index = np.flatnonzero(which.ravel() == p)
-            if seen.size:
-                inv, ld = inverse_factor(matrix[..., seen[:, None], seen])
-                out[index] = formula(_forms(rows[index][:, seen], loc[:, seen], low[:, seen], inv), ld, len(seen))
-        return out
-
-    return _kernels.score_blocks(work, x.shape[0], len(loc), d)
-
-
-def t_formula(df: Array, kappa: Array) -> Callable:
-    """Log density of the predictive t; df (eta) is () or (K,), kappa (K,)."""
-    shrink = kappa / (kappa + 1.0)
-
-    def formula(q: Array, logdet: Array, size: int) -> Array:
-        xp = namespace(df, kappa, q)
-        norm = log_rising(df / 2, size / 2) - 0.5 * size * (LOG_PI + xp.log1p(1.0 / kappa)) - 0.5 * logdet
-        return norm - 0.5 * (df + size) * xp.log1p(shrink * q)
-
-    return formula
-
-
-class Multivariate(Family):
-    """What the two covariance structures share; see the module docstring."""
-
-    loc: Any
-    loc_low: Any
-    mean_precision: Any
-    df: Any
-    scale: Any
-
-    def init(self, x: Any, n_classes: int) -> Any:
-        """See `Family.init`."""
-        return self.replace(n_classes=n_classes, n_features=x.shape[1])
-
-    # ---- hyperparameters
-
-    def hyper(self) -> tuple[Array, Array, Array]:
-        """Location (high, low), (K, d), and mean precision, (K,)."""
-        size = (self.n_classes, self.n_features)
-        loc = dirichlet.broadcast(self.loc, size, "mean")
-        low = dirichlet.broadcast(self.loc_low, size, "mean_low")
-        xp = namespace(self.mean_precision)
-        return loc, low, xp.broadcast_to(xp.asarray(self.mean_precision, dtype=float), (self.n_classes,))
-
-    def _pooled(self, scatter: Array) -> Array:
-        return scatter
-
-    def resolve(self, stats: MultivariateGaussianStats) -> Any:
-        """See `Family.resolve`: location the overall mean, df d + 2, E[covariance] the pooled variances."""
-        changes: dict[str, Any] = {}
-        d = self.n_features
-        if self.loc is None:
-            changes["loc"], changes["loc_low"] = overall_mean(stats.weight[:, None], stats.mean, stats.mean_low)
-        if self.df is None:
-            changes["df"] = d + 2.0
-        if self.scale is None:
-            df = np.asarray(changes.get("df", self.df), dtype=float)
-            diagonal = np.diagonal(self._pooled(stats.scatter))
-            v = default_variance(stats.weight[:, None], stats.mean, stats.mean_low, diagonal)
-            changes["scale"] = (df[..., None, None] - d - 1.0) * np.diag(v)
-        return self.replace(**changes) if changes else self
-
-    def learn(self, stats: MultivariateGaussianStats) -> Any:
-        """See `Family.learn`: mean precision and degrees of freedom, with the scale that keeps E[covariance]."""
-        if not isinstance(self.df, Evidence):
-            return None
-        d = self.n_features
-        default = self.replace(mean_precision=1.0, df=d + 2.0, scale=None).resolve(stats)
-
-        def make(t: Any) -> Any:
-            kappa, excess = namespace(t).exp(t)
-            return default.replace(mean_precision=kappa, df=d + 1.0 + excess, scale=excess * default.scale)
-
-        learned = maximise_evidence(make, stats, ("mean_precision", "df - n_features - 1"))
-        kappa, excess = np.clip(learned.value, np.exp(-REACH), np.exp(REACH))
-        return default.replace(mean_precision=kappa, df=d + 1.0 + excess, scale=excess * default.scale), learned
-
-    def _update(self, stats: MultivariateGaussianStats) -> tuple[Array, Array, Array, Array]:
-        """Posterior location (high, low), mean precision, and the scale each class adds, (K, d, d) less S."""
-        loc, low, kappa = self.hyper()
-        n = stats.weight[:, None]
-        high, rest, delta = update_mean(loc, low, kappa[:, None], n, stats.mean, stats.mean_low)
-        total = kappa + stats.weight
-        share = safe_divide(kappa * stats.weight, total, empty=0.0)
-        return high, rest, total, share[:, None, None] * _outer(delta)
-
-    # ---- program
-
-    def _sample_covariance(self) -> Any:
-        """Site ``covariance``, (d, d) or (K, d, d), and its inverse factor."""
-        raise NotImplementedError
-
-    def prior(self) -> MultivariateGaussianParams:
-        """Sites ``covariance`` and ``mean`` (K, d)."""
-        import jax.numpy as jnp
-        import numpyro
-
-        from bayesgen.distributions import NormalVector
-
-        covariance = self._sample_covariance()
-        loc, low, kappa = self.hyper()
-        with numpyro.plate("class", self.n_classes, dim=-1):
-            spread = NormalVector(jnp.asarray(loc + low), covariance / kappa[:, None, None])
-            mean = numpyro.sample("mean", spread)
-        return MultivariateGaussianParams(mean, jnp.zeros(()), covariance)
-
-    def observe(self, params: MultivariateGaussianParams, y: Any, x: Any = None, lengths: Any = None) -> Any:
-        """See `Family.observe`; rows must be complete."""
-        import numpyro
-
-        from bayesgen.distributions import NormalVector
-
-        mean = params.mean + params.mean_low
-        rows = NormalVector(mean, params.covariance).at_classes(y)
-        return numpyro.sample("x", rows, obs=x)
-
-    # ---- statistics and likelihood
-
-    _moments: Callable
-
-    def stats(self, x: Any, r: Any, names: Names = None) -> MultivariateGaussianStats:
-        """See `Family.stats`; rows must be complete."""
-        out = None
-        for part, k, labels in weighted_parts(x, as_weights(r)):
-            new = self._label_stats(part, labels, names)
-            if k is not None:  # soft weights: only class k has weight in this part
-                mine = (np.arange(self.n_classes) == k)[:, None]
-                mean, low = np.where(mine, new.mean, 0.0), np.where(mine, new.mean_low, 0.0)
-                new = new._replace(mean=mean, mean_low=low)
-            out = new if out is None else MultivariateGaussianStats(*(p + q for p, q in zip(out, new, strict=True)))
-        return out  # type: ignore[return-value]
-
-    def _label_stats(self, x: Any, r: Labels, names: Names) -> MultivariateGaussianStats:
-        weight = class_count(r, self.n_classes)
-        with np.errstate(over="ignore", invalid="ignore"):
-            pilot, total, scatter = type(self)._moments(x, r.codes, r.weights, self.n_classes)
-            mean, low = pilot_means(pilot, total, weight[:, None])
-            scatter = self._centre(scatter, _outer(total) * safe_divide(1.0, weight, empty=0.0)[:, None, None])
-        check_scale(x, np.diagonal(self._pooled(scatter)), names)
-        return MultivariateGaussianStats(weight, mean, low, scatter)
-
-    def _centre(self, scatter: Array, shift: Array) -> Array:
-        raise NotImplementedError
-
-    def merge(self, a: MultivariateGaussianStats, b: MultivariateGaussianStats) -> MultivariateGaussianStats:
-        """See `Family.merge`: Chan's rule."""
-        mean, low, delta, share = merge_means(a.weight[:, None], *a[1:3], b.weight[:, None], *b[1:3])
-        between = self._pool_classes(share[..., None] * _outer(delta))
-        return MultivariateGaussianStats(a.weight + b.weight, mean, low, a.scatter + b.scatter + between)
-
-    def remove(self, a: MultivariateGaussianStats, b: MultivariateGaussianStats) -> MultivariateGaussianStats:
-        """See `Family.remove`; digits are lost when little is left."""
-        n, mean, low, delta, share = remove_means(a.weight[:, None], *a[1:3], b.weight[:, None], *b[1:3])
-        leaving = b.scatter + self._pool_classes(share[..., None] * _outer(delta))
-        diagonal = remaining_scatter(*(np.diagonal(m, axis1=-2, axis2=-1) for m in (a.scatter, leaving)))
-        kept = (diagonal > 0)[..., :, None] & (diagonal > 0)[..., None, :]
-        scatter = self._left(np.where(kept, a.scatter - leaving, 0.0), n[:, 0])
-        before, after = (np.diagonal(self._pooled(m)) for m in (a.scatter, scatter))
-        mean, low = align_constant(n, mean, low, after, before)
-        return MultivariateGaussianStats(n[:, 0], mean, low, 0.5 * (scatter + np.swapaxes(scatter, -1, -2)))
-
-    def _pool_classes(self, matrices: Array) -> Array:
-        return matrices
-
-    def _left(self, scatter: Array, weight: Array) -> Array:
-        raise NotImplementedError
-
-    def log_prob(self, params: MultivariateGaussianParams, x: Any) -> Array:
-        """See `Family.log_prob`."""
-
-        def formula(q: Array, logdet: Array, size: int) -> Array:
-            return -0.5 * (size * LOG_2PI + logdet + q)
-
-        xp = namespace(x, *params)
-        low = xp.broadcast_to(params.mean_low, params.mean.shape)
-        factor = factor_of(params) if hasattr(params, "inverse") else None
-        return _score(x, params.mean, low, params.covariance, formula, xp, factor)
-
-    def _mle_means(self, stats: MultivariateGaussianStats) -> Array:
-        return np.where(stats.weight[:, None] == 0, np.nan, stats.mean)
-
-    def log_likelihood(self, params: MultivariateGaussianParams, stats: MultivariateGaussianStats) -> Array:
-        """See `Family.log_likelihood`."""
-        xp = namespace(*params)
-        inverse, logdet = factor_of(params)
-        delta = difference(stats.mean, stats.mean_low, params.mean, params.mean_low)
-        delta = xp.where(stats.weight[:, None] > 0, delta, 0.0)
-        about = stats.scatter + self._pool_classes(stats.weight[:, None, None] * _outer(delta))
-        weight = stats.weight if inverse.ndim == 3 else stats.weight.sum()
-        trace = (inverse @ about * inverse).sum((-1, -2))
-        return -0.5 * (weight * (self.n_features * LOG_2PI + logdet) + trace).sum()
-
-    def _log_mean_density(self, params: MultivariateGaussianParams, inverse: Array, logdet: Array) -> Array:
-        loc, low, kappa = self.hyper()
-        xp = namespace(params.mean, kappa)
-        z = difference(params.mean, params.mean_low, loc, low)[:, None, :] @ xp.swapaxes(inverse, -1, -2)
-        d = self.n_features
-        each = d * (xp.log(kappa) - LOG_2PI) - logdet - kappa * (z * z).sum((-1, -2))
-        return 0.5 * each.sum()
-
-    def _log_inverse_wishart(self, df: Array, scale: Array, inverse: Array, logdet: Array) -> Array:
-        """Log density of inverse-Wishart(df, scale) where the inverse factor and ln|.| are given."""
-        xp = namespace(df, scale, inverse)
-        multigammaln = special(xp).multigammaln
-        d = self.n_features
-        _, log_scale = inverse_factor(scale)
-        trace = (inverse @ scale * inverse).sum((-1, -2))
-        log_norm = 0.5 * df * log_scale - 0.5 * df * d * xp.log(2.0) - multigammaln(df / 2, d)
-        return (log_norm - 0.5 * (df + d + 1) * logdet - 0.5 * trace).sum()
-
-    @cached_property
-    def _factor(self) -> tuple[Array, Array]:
-        """Inverse factor and log determinant of the scale matrix."""
-        return inverse_factor(self.inverse_wishart()[1])
-
-    def has_factor(self) -> bool:
-        """See `Family.has_factor`."""
-        try:
-            return bool(np.isfinite(self._factor[1]).all())
-        except np.linalg.LinAlgError:
-            return False
-
-    def inverse_wishart(self) -> tuple[Array, Array]:
-        """Degrees of freedom and scale matrix: () and (d, d), or (K,) and (K, d, d)."""
-        raise NotImplementedError
-
-    def log_predictive(self, x: Any) -> Array:
-        """See `Family.log_predictive`: multivariate t."""
-        loc, low, kappa = self.hyper()
-        df, scale = self.inverse_wishart()
-        factor = self._factor if namespace(scale) is np else None
-        xp = namespace(x, loc, low, kappa, df, scale)
-        return _score(x, loc, low, scale, t_formula(df - self.n_features + 1.0, kappa), xp, factor)
-
-    def _inverse_wishart_draws(self, rng: np.random.Generator, n: int) -> np.ndarray:
-        """Square roots B with B'B ~ inverse-Wishart, (n, ..., d, d), by Bartlett's decomposition."""
-        df, scale = self.inverse_wishart()
-        d = self.n_features
-        shape = (n, *np.shape(df))
-        bartlett = np.zeros((*shape, d, d))
-        below = np.tril_indices(d, -1)
-        bartlett[..., below[0], below[1]] = rng.standard_normal((*shape, len(below[0])))
-        diagonal = np.arange(d)
-        bartlett[..., diagonal, diagonal] = np.sqrt(
-            2.0 * rng.standard_gamma((np.asarray(df)[..., None] - diagonal) / 2, size=(*shape, d))
-        )
-        upper = np.swapaxes(np.linalg.cholesky(scale), -1, -2)
-        return np.linalg.solve(bartlett, np.broadcast_to(upper, bartlett.shape))
-
-    def draw(self, key: Any, n: int) -> MultivariateGaussianParams:
-        """See `Family.draw`: a covariance, then the means given it."""
-        rng = generator(key)
-        loc, low, kappa = self.hyper()
-        root = self._inverse_wishart_draws(rng, n)
-        noise = rng.standard_normal((n, self.n_classes, 1, self.n_features)) / np.sqrt(kappa)[:, None, None]
-        step = (noise @ (root[:, None] if root.ndim == 3 else root))[:, :, 0]
-        mean, rest = two_sum(loc, low + step)
-        return MultivariateGaussianParams(mean, rest, np.swapaxes(root, -1, -2) @ root)
-
-    def _columns_model(self) -> tuple[type[Diagonal], Array, Array]:
-        """Family of the columns alone, and shape and scale of their variances: IW(nu, Psi) has IG marginals."""
-        raise NotImplementedError
-
-    def pool_classes(self, stats: MultivariateGaussianStats) -> GaussianStats:
-        """See `Family.pool_classes`: of the columns alone."""
-        kind, _, _ = self._columns_model()
-        return kind().pool_classes(_column_stats(stats))
-
-    def log_evidence_columns(self, stats: Any) -> Array:
-        """See `Family.log_evidence_columns`: of the marginal of each column."""
-        columns = stats if isinstance(stats, GaussianStats) else _column_stats(stats)
-        return self._columns().log_evidence_columns(columns)
-
-    def _columns(self) -> Diagonal:
-        """The family of the columns alone, each by its marginal."""
-        kind, shape, scale = self._columns_model()
-        loc, low, kappa = self.hyper()
-        family: Any = kind
-        return family(loc, low, kappa[:, None], shape, scale, self.n_classes, self.n_features)
-
-    # ---- sampling
-
-    def variables(self, params: Any) -> dict[str, Array]:
-        """See `Family.variables`: ``mean`` and ``covariance``."""
-        return {"mean": params.mean + params.mean_low, "covariance": params.covariance}
-
-    def from_variables(self, values: dict[str, Array]) -> MultivariateGaussianParams:
-        """See `Family.from_variables`."""
-        mean = values["mean"]
-        return MultivariateGaussianParams(mean, namespace(mean).zeros_like(mean), values["covariance"])
-
-    def dims(self) -> dict[str, tuple[str, ...]]:
-        """See `Family.dims`."""
-        kinds = ("class",) if len(self._scatter_shape()) == 3 else ()
-        return {"mean": ("class", "feature"), "covariance": (*kinds, "feature", "feature_bis")}
-
-    def factored(self, params: MultivariateGaussianParams) -> FactoredParams:
-        """See `Family.factored`."""
-        inverse, logdet = inverse_factor(params.covariance)
-        return FactoredParams(*params, inverse, logdet)
-
-    def weak(self) -> Any:
-        """See `Family.weak`: neither scale nor mean pulls, also where the scatter is nearly singular."""
-        scale, precision = (1e-6 * np.asarray(v, dtype=float) for v in (self.scale, self.mean_precision))
-        return self.replace(scale=scale, mean_precision=precision)
-
-    def chart(self) -> CovarianceChart:
-        """See `Family.chart`."""
-        df, scale = self.inverse_wishart()
-        whiten, _ = inverse_factor(scale / df[..., None, None])
-        df = np.asarray(df, dtype=float)
-        return CovarianceChart(*self.hyper(), whiten, inverse_lower(whiten), 1.0 / np.sqrt(2.0 * df), 1.0 / np.sqrt(df))
-
-    def stats_shapes(self) -> Any:
-        """See `Family.stats_shapes`."""
-        k, d = self.n_classes, self.n_features
-        return MultivariateGaussianStats((k,), (k, d), (k, d), self._scatter_shape())
-
-    def _scatter_shape(self) -> tuple[int, ...]:
-        return self.n_classes, self.n_features, self.n_features
-
-    def undefined(self, params: Any, stats: Any, needed: np.ndarray) -> Problem | None:
-        """See `Family.undefined`."""
-        empty = np.flatnonzero(np.isnan(params.mean).any(axis=1) & needed)
-        if empty.size:
-            return Problem("class {cls} has no rows: its mean is 0/0", int(empty[0]))
-        matrices = params.covariance if params.covariance.ndim == 3 else params.covariance[None]
-        for k, matrix in enumerate(matrices):
-            if len(matrices) > 1 and not needed[k]:
-                continue
-            finite = np.isfinite(matrix).all()
-            columns = dependent_columns(matrix) if finite else list(range(self.n_features))
-            if columns:
-                return self._singular(k if params.covariance.ndim == 3 else None, columns, stats)
-        return None
-
-    def _singular(self, k: int | None, columns: list[int], stats: Any) -> Problem:
-        n = stats.weight.sum() if k is None else stats.weight[k]
-        whose = "the shared covariance" if k is None else "the covariance of class {cls}"
-        return Problem(
-            f"{whose} is singular: {{columns}} are constant or linearly dependent within the classes "
-            f"({n:g} rows, {self.n_features} columns). Use a prior (inference='mean' or 'exact'), or drop columns",
-            k,
-            columns,
-        )
-
-    def scale_stats(self, stats: MultivariateGaussianStats, factor: float) -> MultivariateGaussianStats:
-        """See `Family.scale_stats`."""
-        return stats._replace(weight=factor * stats.weight, scatter=factor * stats.scatter)
-
-    def tempered(self, power: float) -> Any:
-        """See `Family.tempered`; each covariance has exponent -(nu + d + 1)/2, and -1/2 for each mean it scales."""
-        df, scale = self.inverse_wishart()
-        excess = self.n_features + 1.0 + self.n_classes / max(df.size, 1)
-        precision = power * self.hyper()[2]
-        return self.replace(mean_precision=precision, df=power * (df + excess) - excess, scale=power * scale)
-
-    def marginals(self) -> dict[str, Any]:
-        """See `Family.marginals`."""
-        return self._columns().marginals()
-
-    def unbounded(self, stats: MultivariateGaussianStats, flat: bool = False) -> Problem | None:
-        """See `Family.unbounded`."""
-        scatter = stats.scatter if flat else stats.scatter + self.inverse_wishart()[1]
-        shared = scatter.ndim == 2
-        matrices = scatter[None] if shared else scatter
-        bad = np.zeros(matrices.shape[:2], dtype=bool)
-        for k, matrix in enumerate(matrices):
-            bad[k, dependent_columns(matrix)] = True
-        return no_spread(bad, shared)
-
-    def improper(self, needed: np.ndarray, strict: bool = False) -> Problem | None:
-        """See `Family.improper`."""
-        _, _, kappa = self.hyper()
-        df, scale = self.inverse_wishart()
-        d = self.n_features
-        if not (np.isfinite(scale).all() and np.isfinite(df).all() and np.isfinite(kappa).all()):
-            return Problem("the prior has values too large for float64")
-        bad = np.flatnonzero(~(kappa > 0) & needed)
-        if bad.size:
-            return Problem("the mean of class {cls} has an improper distribution: mean precision 0", int(bad[0]))
-        shared = scale.ndim == 2
-        for k, (nu, matrix) in enumerate(zip(np.atleast_1d(df), scale[None] if shared else scale, strict=True)):
-            if not shared and not needed[k]:
-                continue
-            whose = "the shared covariance" if shared else "the covariance of class {cls}"
-            if not nu > d - 1:
-                text = f"{whose} has an improper distribution: df {nu:g} must be above n_features - 1 = {d - 1}"
-                return Problem(text, None if shared else k)
-            columns = dependent_columns(matrix)
-            if columns:
-                text = f"{whose} has an improper distribution: its scale is singular in {{columns}}"
-                return Problem(text, None if shared else k, columns)
-        return None
-
-    def sample(self, params: Any, y: np.ndarray, key: Any, lengths: Any = None) -> np.ndarray:
-        """See `Family.sample`."""
-        rng = generator(key)
-        noise = rng.standard_normal((len(y), self.n_features))
-        if params is not None:
-            root, loc, low = np.linalg.cholesky(params.covariance), params.mean, params.mean_low
-            spread = np.ones(len(y))
-        else:
-            loc, low, kappa = self.hyper()
-            df, scale = self.inverse_wishart()
-            eta = np.broadcast_to(df - self.n_features + 1.0, (self.n_classes,))[y]
-            root = np.linalg.cholesky(scale)
-            spread = np.sqrt((1.0 + 1.0 / kappa[y]) / rng.chisquare(eta))
-        root = root if root.ndim == 2 else root[y]
-        return loc[y] + (low[y] + spread[:, None] * (root @ noise[..., None])[..., 0])
-
-    # ---- leave-one-out
-
-    def _recompute(self, x: Any, codes: np.ndarray, w: np.ndarray, i: int) -> np.ndarray:
-        """Row i predicted from statistics of the other rows: where a downdate has lost its digits."""
-        others = np.flatnonzero(np.arange(len(codes)) != i)
-        post = self.condition(self.stats(_kernels.rows(x, others), Labels(codes[others], w[others])))
-        if post.improper(np.ones(self.n_classes, dtype=bool)) is not None:
-            return np.full(self.n_classes, np.nan)
-        return post.log_predictive(_kernels.rows(x, np.array([i])))[0]
-
-    def log_loo(self, x: Any, y: Any, stats: MultivariateGaussianStats) -> np.ndarray:
-        """See `Family.log_loo`: a rank-one downdate of the scale matrix (determinant lemma)."""
-        prior = self.resolve(stats)
-        codes, w = own_class(y)
-        post = prior.condition(stats)
-        out = np.empty((x.shape[0], self.n_classes))
-        for rows in _kernels.row_blocks(x.shape[0], self.n_features, cells=1 << 17):
-            block = np.asarray(_kernels.rows(x, rows), dtype=float)
-            out[rows], lost = post._downdate(block, codes[rows], w[rows])
-            for i in np.flatnonzero(lost):
-                out[rows.start + i] = prior._recompute(x, codes, w, rows.start + i)
-        return out
-
-    def _own_parts(self, x: np.ndarray, k: np.ndarray, w: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Kappa - w, its ratio, c, s and the downdated own form of each row; own is W(x - m_k), (n, d)."""
-        _, _, kappa = self.hyper()
-        left = kappa[k] - w
-        ratio = safe_divide(kappa[k], left)
-        c = w * ratio
-        q = (own * own).sum(axis=1)
-        s = 1.0 - c * q
-        safe = np.where(s > 0, s, 1.0)
-        return left, c, s, ratio**2 * q / safe, safe
+__all__ = ["Multivariate", "MultivariateGaussian", "MultivariateGaussianParams", "MultivariateGaussianStats"]
 
 
 @family
@@ -715,16 +85,18 @@ class MultivariateGaussian(Multivariate):
         return scatter - shift.sum(axis=0)
 
     def _pool_classes(self, matrices: Array) -> Array:
-        return matrices.sum(axis=0)
+        return matrices.sum(axis=-3)
 
     def _scatter_shape(self) -> tuple[int, ...]:
         return self.n_features, self.n_features
 
-    def _left(self, scatter: Array, weight: Array) -> Array:
-        return scatter if weight.any() else np.zeros_like(scatter)
+    def _occupied(self, weight: Array) -> Array:
+        return (weight > 0).any(axis=-1)[..., None, None]
 
-    def reclass(self, stats: MultivariateGaussianStats, positions: np.ndarray, n_classes: int) -> Any:
+    def reclass(self, stats: Stats, positions: np.ndarray, n_classes: int) -> Any:
         """See `Family.reclass`; the pooled scatter has no class axis."""
+        if isinstance(stats, PatternStats):
+            return super().reclass(stats, positions, n_classes)
         moved = super().reclass(stats._replace(scatter=np.zeros(())), positions, n_classes)
         return moved._replace(scatter=stats.scatter)
 
@@ -746,6 +118,7 @@ class MultivariateGaussian(Multivariate):
 
     def mle(self, stats: MultivariateGaussianStats, unbiased: bool = False) -> MultivariateGaussianParams:
         """Class means, and the pooled scatter over M, or over M - K_+."""
+        refuse_missing(stats, "the maximum-likelihood estimate")
         n = stats.weight.sum()
         if unbiased:
             n = np.maximum(n - (stats.weight > 0).sum(), 0.0)
@@ -753,6 +126,7 @@ class MultivariateGaussian(Multivariate):
 
     def condition(self, stats: MultivariateGaussianStats) -> MultivariateGaussian:
         """See the module docstring."""
+        refuse_missing(stats, "the posterior")
         self = self.resolve(stats)
         loc, low, kappa, shift = self._update(stats)
         df, scale = self.inverse_wishart()
@@ -798,6 +172,7 @@ class MultivariateGaussian(Multivariate):
 
     def log_evidence(self, stats: MultivariateGaussianStats) -> Array:
         """See `Family.log_evidence`."""
+        refuse_missing(stats, "the evidence")
         df, scale = self.inverse_wishart()
         _, _, kappa = self.hyper()
         xp = namespace(df, scale, kappa)

@@ -10,15 +10,11 @@ from bayesgen import _kernels
 from bayesgen._linalg import log_det_growth
 from bayesgen._math import Array, log_multigamma_ratio, namespace, safe_divide
 from bayesgen.families.base import family, static
+from bayesgen.families.covariance_chart import factor_of
 from bayesgen.families.gaussian import LOST_DIGITS, Diagonal, Gaussian
-from bayesgen.families.multivariate_gaussian import (
-    LOG_PI,
-    Multivariate,
-    MultivariateGaussianParams,
-    MultivariateGaussianStats,
-    factor_of,
-    t_formula,
-)
+from bayesgen.families.multivariate import Multivariate, MultivariateGaussianParams
+from bayesgen.families.normal_scores import LOG_PI, t_formula
+from bayesgen.families.normal_statistics import MultivariateGaussianStats, refuse_missing
 
 __all__ = ["PerClassMultivariateGaussian"]
 
@@ -54,8 +50,8 @@ class PerClassMultivariateGaussian(Multivariate):
     def _pooled(self, scatter: Array) -> Array:
         return scatter.sum(axis=0)
 
-    def _left(self, scatter: Array, weight: Array) -> Array:
-        return np.where((weight > 0)[:, None, None], scatter, 0.0)
+    def _occupied(self, weight: Array) -> Array:
+        return (weight > 0)[..., None, None]
 
     def logistic(self, params: MultivariateGaussianParams) -> tuple[Array, Array]:
         """See `Family.logistic`: quadratic."""
@@ -86,12 +82,14 @@ class PerClassMultivariateGaussian(Multivariate):
 
     def mle(self, stats: MultivariateGaussianStats, unbiased: bool = False) -> MultivariateGaussianParams:
         """Class means, and class scatters over n_k, or over n_k - 1."""
+        refuse_missing(stats, "the maximum-likelihood estimate")
         n = np.maximum(stats.weight - 1.0, 0.0) if unbiased else stats.weight
         covariance = safe_divide(stats.scatter, n[:, None, None])
         return MultivariateGaussianParams(self._mle_means(stats), stats.mean_low, covariance)
 
     def condition(self, stats: MultivariateGaussianStats) -> PerClassMultivariateGaussian:
         """See the module docstring."""
+        refuse_missing(stats, "the posterior")
         self = self.resolve(stats)
         loc, low, kappa, shift = self._update(stats)
         df, scale = self.inverse_wishart()
@@ -130,6 +128,7 @@ class PerClassMultivariateGaussian(Multivariate):
 
     def log_evidence(self, stats: MultivariateGaussianStats) -> Array:
         """See `Family.log_evidence`."""
+        refuse_missing(stats, "the evidence")
         df, scale = self.inverse_wishart()
         _, _, kappa = self.hyper()
         xp = namespace(df, scale, kappa)

@@ -14,7 +14,7 @@ from bayesgen.exceptions import UndefinedNumberError
 from bayesgen.families._all import Bernoulli, Multinomial, Poisson
 from bayesgen.families.base import dense
 from bayesgen.families.gaussian import Diagonal
-from bayesgen.families.multivariate_gaussian import Multivariate
+from bayesgen.families.multivariate import Multivariate
 from bayesgen.plots._calibration import loo_proba
 from bayesgen.plots._predictive_check import _column
 from bayesgen.plots._shared import check_prob, current_axes, feature_labels, one_family

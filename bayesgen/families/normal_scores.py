@@ -1,0 +1,154 @@
+"""Densities of rows (and of their statistics) under normal and multivariate t classes; NaN cells are integrated out.
+
+Rows that observe the same columns share one block of the covariance, so that they are scored together: a few common
+patterns by a matrix product each, many rare ones by stacks of small products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bayesgen import _kernels
+from bayesgen._linalg import inverse_factor
+from bayesgen._math import Array, log_rising, namespace
+from bayesgen.families.base import dense
+from bayesgen.families.gaussian import LOG_2PI, NEAR
+from bayesgen.families.normal_statistics import PatternStats, distinct, has_missing
+
+__all__ = ["log_likelihood_by_pattern", "observed_factor", "score", "t_formula"]
+
+LOG_PI = float(np.log(np.pi))
+COMMON = 32  # rows of a pattern from which it is worth a product of its own
+STACK_CELLS = 1 << 20  # numbers in a stack of small matrices
+
+
+def observed_factor(matrix: Array, observed: Array) -> tuple[Array, Array]:
+    """Inverse factors W, zero outside the observed block, with W matrix W' = I on it, and ln of its determinant.
+
+    The matrix is (..., d, d), the pattern (..., d) bool; leading axes broadcast.
+    """
+    xp = namespace(matrix)
+    block = observed[..., :, None] & observed[..., None, :]
+    inverse, logdet = inverse_factor(xp.where(block, matrix, np.eye(matrix.shape[-1])))
+    return xp.where(block, inverse, 0.0), logdet
+
+
+def _forms(x: Array, loc: Array, low: Array, inverse: Array) -> Array:
+    """Quadratic forms |W (x - m_k)|^2, shape (n, K), with an inverse factor W (d, d) or (K, d, d)."""
+    xp = namespace(x, loc, low, inverse)
+    n_classes = len(loc)
+    if xp is np and inverse.ndim == 2:
+        centred = ((loc - loc[0]) + (low - low[0])) @ inverse.T
+        if (centred**2).sum(axis=1).max(initial=0.0) <= NEAR**2:
+            return _near_forms(x, loc[0], low[0], centred, inverse)
+    out = []
+    for k in range(n_classes):
+        z = ((x - loc[k]) - low[k]) @ (inverse if inverse.ndim == 2 else inverse[k]).T
+        out.append((z * z).sum(axis=1))
+    return xp.stack(out, axis=1)
+
+
+def _near_forms(x: np.ndarray, centre: np.ndarray, low: np.ndarray, means: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """One product for all classes: |z|^2 - 2 z'm_k + |m_k|^2; accurate while the means are near."""
+    z = ((x - centre) - low) @ w.T
+    out = (z * z).sum(axis=1)[:, None] - 2.0 * (z @ means.T) + (means * means).sum(axis=1)
+    return np.maximum(out, 0.0)
+
+
+def score(x: Any, loc: Array, low: Array, matrix: Array, formula: Callable, xp: Any, factor: Any = None) -> Array:
+    """formula(q, ln|matrix|, number of observed columns), shape (n, K); NaN cells are integrated out."""
+    inverse, logdet = inverse_factor(matrix) if factor is None else factor
+    n_classes, d = loc.shape
+    if xp is not np:
+        return formula(_forms(x, loc, low, inverse), logdet, d)
+    if has_missing(x):
+        return _score_by_pattern(np.asarray(dense(x), dtype=float), loc, low, matrix, formula, (inverse, logdet))
+
+    def work(block: slice) -> np.ndarray:
+        rows = np.asarray(_kernels.rows(x, block), dtype=float)
+        return formula(_forms(rows, loc, low, inverse), logdet, d)
+
+    return _kernels.score_blocks(work, x.shape[0], n_classes, d)
+
+
+def _score_by_pattern(x: np.ndarray, loc: Array, low: Array, matrix: Array, formula: Callable, whole: Any) -> Array:
+    """See `score`; `whole` is the factor of the whole matrix."""
+    patterns, which = distinct(~np.isnan(x))
+    order = np.argsort(which, kind="stable")
+    sizes = np.bincount(which, minlength=len(patterns))
+    begins = np.concatenate([[0], np.cumsum(sizes)])
+    out = np.zeros((len(x), len(loc)))  # a row with nothing observed has density 1
+    something = patterns.any(axis=1)
+    for p in np.flatnonzero(something & (sizes >= COMMON)):
+        seen = np.flatnonzero(patterns[p])
+        index = order[begins[p] : begins[p + 1]]
+        inverse, logdet = whole if patterns[p].all() else inverse_factor(matrix[..., seen[:, None], seen])
+        for block in _kernels.row_blocks(len(index), len(seen)):
+            rows = x[index[block]][:, seen]
+            out[index[block]] = formula(_forms(rows, loc[:, seen], low[:, seen], inverse), logdet, len(seen))
+    rare = np.flatnonzero(something & (sizes < COMMON))
+    stack = max(1, STACK_CELLS // (COMMON * matrix.size))
+    for i in range(0, len(rare), stack):
+        part = rare[i : i + stack]
+        index = np.concatenate([order[begins[p] : begins[p + 1]] for p in part])
+        out[index] = _stacked(x[index], patterns[part], sizes[part], loc, low, matrix, formula)
+    return out
+
+
+def _stacked(
+    x: np.ndarray, patterns: np.ndarray, sizes: np.ndarray, loc: Array, low: Array, matrix: Array, formula: Callable
+) -> np.ndarray:
+    """Scores of rows of several patterns, `sizes` of each, one after the other."""
+    kinds = matrix.ndim - 2  # 1 where each class has a matrix of its own
+    inverse, logdet = observed_factor(matrix, patterns[:, None] if kinds else patterns)
+    which = np.repeat(np.arange(len(patterns)), sizes)
+    residual = np.where(patterns[which][:, None], (x[:, None] - loc) - low, 0.0)
+    if kinds:
+        z = (inverse[which] @ residual[..., None])[..., 0]
+    else:
+        z = residual @ np.swapaxes(inverse[which], -1, -2)
+        logdet = logdet[:, None]
+    return formula((z * z).sum(axis=-1), logdet[which], patterns.sum(axis=1)[which][:, None])
+
+
+def t_formula(df: Array, kappa: Array) -> Callable:
+    """Log density of the predictive t; df (eta) is () or (K,), kappa (K,)."""
+    shrink = kappa / (kappa + 1.0)
+
+    def formula(q: Array, logdet: Array, size: Any) -> Array:
+        xp = namespace(df, kappa, q)
+        norm = log_rising(df / 2, size / 2) - 0.5 * size * (LOG_PI + xp.log1p(1.0 / kappa)) - 0.5 * logdet
+        return norm - 0.5 * (df + size) * xp.log1p(shrink * q)
+
+    return formula
+
+
+def normal_formula(q: Array, logdet: Array, size: Any) -> Array:
+    """Log density of a normal vector."""
+    return -0.5 * (size * LOG_2PI + logdet + q)
+
+
+def pattern_log_likelihood(factor: tuple[Array, Array], stats: PatternStats, delta: Array) -> Array:
+    """Log density of the observed cells, (); delta (P, K, d) are the class means less those of the parameters."""
+    inverse, logdet = factor
+    xp = namespace(inverse, delta)
+    per_class = inverse.ndim == 4
+    z = (inverse if per_class else inverse[:, None]) @ delta[..., None]
+    trace = (inverse @ stats.scatter * inverse).sum((-1, -2))
+    weight, size = stats.weight, stats.observed.sum(axis=1)
+    each, size = (weight, size[:, None]) if per_class else (weight.sum(axis=1), size)
+    about = each * (size * LOG_2PI + logdet) + trace
+    return -0.5 * (about.sum() + (weight * xp.square(z).sum((-1, -2))).sum())
+
+
+def log_likelihood_by_pattern(mean: Array, low: Array, covariance: Array, stats: PatternStats) -> Array:
+    """See `Family.log_likelihood`: of the observed cells."""
+    xp = namespace(mean, covariance)
+    seen = stats.observed[:, None]
+    delta = (stats.mean - mean) + (stats.mean_low - low)
+    delta = xp.where(seen & (stats.weight[..., None] > 0), delta, 0.0)
+    factor = observed_factor(covariance, seen if covariance.ndim == 3 else stats.observed)
+    return pattern_log_likelihood(factor, stats, delta)
