@@ -56,6 +56,7 @@ def values() -> dict[str, type]:
         families,
         fit,
         importance,
+        incomplete,
         learning,
         mixture,
         nuts,
@@ -65,7 +66,7 @@ def values() -> dict[str, type]:
         statistics,
     )
     from bayesgen.estimators._shell import Learned
-    from bayesgen.families import bernoulli, categorical, gaussian, multinomial, multivariate_gaussian, poisson
+    from bayesgen.families import bernoulli, categorical, gaussian, multinomial, normal_statistics, poisson
 
     kinds: tuple[type, ...] = (
         *(getattr(families, name) for name in families.__all__ if name not in ("Family", "Labels")),
@@ -73,7 +74,7 @@ def values() -> dict[str, type]:
         categorical.CategoricalStats,
         gaussian.GaussianStats,
         multinomial.MultinomialStats,
-        multivariate_gaussian.MultivariateGaussianStats,
+        normal_statistics.MultivariateGaussianStats,
         poisson.PoissonStats,
         class_prior.ClassPrior,
         priors.Gamma,
@@ -94,6 +95,9 @@ def values() -> dict[str, type]:
         mixture.MixtureFit,
         mixture.SampledMixture,
         mixture._ClassDraws,
+        incomplete.IncompleteDraws,
+        incomplete.IncompleteFit,
+        normal_statistics.PatternStats,
         fit.FeatureFit,
         fit.MixedFit,
         fit.Fit,
@@ -180,7 +184,7 @@ class Encoder:
         if name == "FeatureFit" and made.get("_learned") is not None:
             family, learned = made["_learned"]
             parts["made"] = (family, learned.value, learned.standard_error, learned.log_evidence, learned.names)
-        if name in ("SampledFeatures", "SampledMixture") and "_run" in made:
+        if name in ("SampledFeatures", "SampledMixture", "IncompleteDraws") and "_run" in made:
             parts |= dict.fromkeys(parts.keys() & {"rows", "unknown"}) | {"made": made["_run"]}  # rows were for the run
         if name == "SampledClasses" and "draws" in made:
             parts["made"] = made["draws"]

@@ -20,7 +20,7 @@ from bayesgen.families.contributions import (
     variances,
     variances_of_draws,
 )
-from bayesgen.fit import NO_POSTERIOR, SAMPLED, Fit
+from bayesgen.fit import SAMPLED, Fit
 from bayesgen.statistics import Columns
 
 __all__ = ["Explanation", "LogOdds"]
@@ -96,10 +96,9 @@ class Part:
     def problem(self, everyone: np.ndarray) -> Problem | None:
         """Why there are no standard deviations; None if there are."""
         f = self.features
-        if f.route in ("mle", "unbiased"):
-            return Problem(NO_POSTERIOR.format(route=f.route))
-        if f.route in SAMPLED:
-            return f.draws_problem(everyone)
+        problem: Problem | None = f.draws_problem(everyone)
+        if problem is not None or f.route in SAMPLED:
+            return problem
         return f.posterior.improper(everyone, strict=True)
 
 

@@ -14,7 +14,7 @@ from bayesgen.families.bernoulli import BernoulliStats
 from bayesgen.families.categorical import CategoricalStats
 from bayesgen.families.gaussian import GaussianStats
 from bayesgen.families.multinomial import MultinomialStats
-from bayesgen.families.multivariate_gaussian import MultivariateGaussianStats
+from bayesgen.families.normal_statistics import MultivariateGaussianStats, PatternStats
 from bayesgen.families.poisson import PoissonStats
 from bayesgen.statistics import Columns, Statistics
 
@@ -91,6 +91,11 @@ def columns_of(statistics: Statistics) -> dict[str, list[Any]]:
         raise ValueError(
             "the statistics of a mixed model are of several kinds, one for each block: write them with to_json(), or "
             "those of the blocks, blocks_[i][1].statistics_"
+        )
+    if isinstance(statistics.features, PatternStats):
+        raise ValueError(
+            "the statistics of rows with missing cells are by pattern of observed columns, which no long table holds: "
+            "write them with to_json()"
         )
     names = statistics.columns.names
     features = list(range(statistics.columns.n_features)) if names is None else np.asarray(names).tolist()

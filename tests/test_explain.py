@@ -439,3 +439,15 @@ def test_the_picture_adds_up() -> None:
     assert len(labels) == len(bars)
     assert labels[0].split(" = ")[0] in "abcde"
     assert f"{found.log_odds(2).total:+.2f}" in ax.get_title()
+
+
+@pytest.mark.parametrize("model", [GaussianNB(inference="mle"), GaussianNB(inference="map", unlabelled="em")])
+def test_without_a_posterior_a_table_has_no_intervals(model):
+    rng = np.random.default_rng(0)
+    y = np.arange(40) % 2
+    X = rng.normal(size=(40, 2)) + y[:, None]
+    labels = y if model.unlabelled is None else np.where(np.arange(40) % 3, y, -1)
+    explanation = model.fit(X, labels).explain(X[:2])
+    assert list(explanation.table().columns) == ["value", "log_odds"]
+    with pytest.raises(UndefinedNumberError, match="posterior"):
+        _ = explanation.sd

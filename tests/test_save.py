@@ -498,3 +498,20 @@ def test_a_fit_with_unlabelled_rows_is_kept(tmp_path, monkeypatch, model):
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
     if model.inference in ("map", "mean"):
         np.testing.assert_array_equal(again.log_posterior_trace_, model.log_posterior_trace_)
+
+
+@pytest.mark.parametrize("inference", ["map", NUTSOptions(60, 50, 2, progress_bar=False)])
+@pytest.mark.filterwarnings("ignore::bayesgen.SamplingWarning")
+def test_a_fit_to_rows_with_missing_cells_is_kept(tmp_path, inference):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2)), np.arange(40) % 2
+    X[::7, 1] = np.nan
+    model = GaussianDiscriminantAnalysis(inference=inference, missing="marginalize", random_state=0).fit(X, y)
+    model.save(tmp_path / "model")
+    again = bayesgen.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    same = bayesgen.Statistics.from_json(model.statistics_.to_json())
+    restored = GaussianDiscriminantAnalysis(inference="map", missing="marginalize").from_statistics(same)
+    np.testing.assert_array_equal(restored.means_, model.set_params(inference="map").fit(X, y).means_)
+    with pytest.raises(ValueError, match=r"by pattern.*to_json"):
+        model.statistics_.to_table()

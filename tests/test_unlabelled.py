@@ -868,3 +868,12 @@ def test_the_picture_shows_the_trace() -> None:
     assert ax.get_ylabel() == "log posterior density (nats)"
     with pytest.raises(UndefinedNumberError):
         plots.objective(GaussianNB().fit(X, u), ax)
+
+
+def test_missing_cells_and_missing_labels_together_are_refused_under_a_full_covariance():
+    X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
+    X[3, 0] = np.nan
+    for labels in (np.where(np.arange(20) < 5, -1, y), np.where(np.arange(20) > 5, -1, y)):
+        model = GaussianDiscriminantAnalysis(inference="map", missing="marginalize", unlabelled="em")
+        with pytest.raises(ValueError, match="use GaussianNB"):
+            model.fit(X, labels)

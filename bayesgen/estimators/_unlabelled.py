@@ -16,6 +16,8 @@ from bayesgen.estimators import _labels
 from bayesgen.estimators._shell import Learned, Shell
 from bayesgen.exceptions import UndefinedNumberError
 from bayesgen.families.base import Labels
+from bayesgen.families.multivariate import Multivariate
+from bayesgen.families.normal_statistics import PatternStats, has_missing
 from bayesgen.fit import SAMPLED, MixedFit
 from bayesgen.label_shift import ClassPriorEstimate, estimate_rates
 
@@ -76,12 +78,24 @@ def _check_routes(estimator: Any, fit: Any) -> str:
     return "em"
 
 
+def _check_complete(features: Any, x: Any) -> None:
+    """Raise for missing cells under a full covariance, whose EM is another one."""
+    parts = zip(features.parts, x, strict=True) if isinstance(features, MixedFit) else [(features, x)]
+    for part, block in parts:
+        if isinstance(part.stated, Multivariate) and (isinstance(part.stats, PatternStats) or has_missing(block)):
+            raise ValueError(
+                "rows without a label and missing cells together are not for a full covariance: drop the rows with "
+                "missing cells, or use GaussianNB, which integrates them out"
+            )
+
+
 def learn_unlabelled(estimator: Any, labelled: Learned, known: tuple[Any, Labels], unknown: Any) -> Learned:
     """What is learned from unlabelled rows (x, weights) on top of the labelled ones (x, labels)."""
     x, weights = unknown
     weights = weights * float(estimator.unlabelled_weight)
     if not weights.any():
         return labelled
+    _check_complete(labelled.fit.features, x)
     kind = _check_routes(estimator, labelled.fit)
     if estimator.likelihood_power == "loo":
         raise ValueError(
