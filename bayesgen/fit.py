@@ -55,6 +55,11 @@ def _arrays(value: Any) -> Iterator[np.ndarray]:
 class _Value:
     """A frozen value whose cached properties are recomputed, not stored, when it is copied or pickled."""
 
+    def relative_log_prob(self, x: Any) -> np.ndarray:
+        """`log_prob` up to a term of each row that all classes share, (n, K)."""
+        out: np.ndarray = self.log_prob(x)  # type: ignore[attr-defined]
+        return out
+
     def __getstate__(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
 
@@ -130,6 +135,13 @@ class FeatureFit(_Value):
             if self.route == "exact":
                 return self.posterior.log_predictive(x)
             return self.stated.log_prob(self.params, x)
+
+    def relative_log_prob(self, x: Any) -> np.ndarray:
+        """See `Family.relative_log_prob`."""
+        if self.route == "exact":
+            return self.log_prob(x)
+        with np.errstate(all="ignore"):
+            return self.stated.relative_log_prob(self.params, x)
 
     def draws_problem(self, everyone: np.ndarray) -> Problem | None:
         """Why there are no posterior draws; None if there are."""
@@ -210,6 +222,10 @@ class MixedFit(_Value):
     def log_prob(self, x: Any) -> np.ndarray:
         """See `FeatureFit.log_prob`."""
         return sum(p.log_prob(part) for p, part in zip(self.parts, x, strict=True))
+
+    def relative_log_prob(self, x: Any) -> np.ndarray:
+        """See `Family.relative_log_prob`."""
+        return sum(p.relative_log_prob(part) for p, part in zip(self.parts, x, strict=True))
 
     def log_evidence(self) -> float:
         """See `FeatureFit.log_evidence`."""
@@ -412,6 +428,12 @@ class Fit(_Value):
         """What the class probabilities are the softmax of: ln p(y = k) + power * ln p(x | y = k), (n, K)."""
         self.check_predictive(log_class)
         return add_class(self.log_class if log_class is None else log_class, self.powered(self.features.log_prob(x)))
+
+    def relative_scores(self, x: Any, log_class: np.ndarray | None = None) -> np.ndarray:
+        """`log_scores` up to a term of each row that all classes share, (n, K)."""
+        self.check_predictive(log_class)
+        features = self.powered(self.features.relative_log_prob(x))
+        return add_class(self.log_class if log_class is None else log_class, features)
 
     def powered(self, features: np.ndarray) -> np.ndarray:
         """Log densities of the features times the power; with power 0 they have no say, even where they are -inf."""

@@ -189,6 +189,10 @@ class MixtureFit(Fit):
         with np.errstate(invalid="ignore"):
             return add_class(self.log_class, self.powered(joint - self.log_class))
 
+    def relative_scores(self, x: Any, log_class: np.ndarray | None = None) -> np.ndarray:
+        """See `Fit.relative_scores`."""
+        return self.log_scores(x, log_class)
+
     def draw_log_scores(self, x: Any, n: int, seed: Any) -> Iterator[np.ndarray]:
         """See `Fit.draw_log_scores`."""
         self.check_posterior()

@@ -46,7 +46,7 @@ class Prediction(Shell):
     def predict_log_proba(self, X: Any, class_prior: Any = None) -> np.ndarray:
         """Log of p(y | x), (n_samples, n_classes); see `predict_proba`."""
         fit = self._fit_value
-        return normalise(fit.log_scores(self._rows(X), self._log_class(class_prior)))
+        return normalise(fit.relative_scores(self._rows(X), self._log_class(class_prior)))
 
     def predict_proba(self, X: Any, class_prior: Any = None) -> np.ndarray:
         """p(y | x) of each row and class.
@@ -64,13 +64,13 @@ class Prediction(Shell):
             generate has NaN, with a `ZeroProbabilityWarning`.
         """
         fit = self._fit_value
-        return probabilities(fit.log_scores(self._rows(X), self._log_class(class_prior)))
+        return probabilities(fit.relative_scores(self._rows(X), self._log_class(class_prior)))
 
     def predict(self, X: Any, class_prior: Any = None) -> np.ndarray:
         """The most probable class of each row, (n_samples,); ties go to the first class."""
         fit = self._fit_value
         log_class = self._log_class(class_prior)
-        joint = fit.log_scores(self._rows(X), log_class)
+        joint = fit.relative_scores(self._rows(X), log_class)
         codes = joint.argmax(axis=1)
         impossible = warn_impossible(joint.max(axis=1))
         codes[impossible] = (fit.log_class if log_class is None else log_class).argmax()

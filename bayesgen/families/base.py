@@ -248,6 +248,10 @@ class Family:
         """The statistics with class k moved to ``positions[k]`` among `n_classes` classes."""
         return type(stats)(*(_move_classes(s, positions, n_classes) for s in stats))
 
+    def relative_log_prob(self, params: Any, x: Any) -> np.ndarray:
+        """`log_prob` up to a term of each row that all classes share: what class probabilities need, (n, K)."""
+        return self.log_prob(params, x)
+
     def draw_log_prob(self, params: Any, x: Any) -> np.ndarray:
         """`log_prob` for parameters with a leading axis of S draws: shape (S, n, K)."""
         n_draws = len(params[0])

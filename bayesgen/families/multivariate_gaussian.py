@@ -39,12 +39,14 @@ from bayesgen.families.gaussian import LOST_DIGITS, Diagonal
 from bayesgen.families.multivariate import Multivariate, MultivariateGaussianParams
 from bayesgen.families.normal_scores import (
     LOG_PI,
+    linear_score,
     t_formula,
 )
 from bayesgen.families.normal_statistics import (
     MultivariateGaussianStats,
     PatternStats,
     Stats,
+    has_missing,
     refuse_missing,
 )
 from bayesgen.families.shared_variance_gaussian import SharedVarianceGaussian
@@ -163,6 +165,15 @@ class MultivariateGaussian(Multivariate):
     def mode(self) -> MultivariateGaussianParams:
         """See `Family.mode`: Psi / (nu + d + 1 + K), the joint mode with K means."""
         return self._params(self.inverse_wishart()[0] + self.n_features + 1.0 + self.n_classes)
+
+    def relative_log_prob(self, params: MultivariateGaussianParams, x: Any) -> np.ndarray:
+        """See `Family.relative_log_prob`: linear in x, without the square that all classes share."""
+        if namespace(x, *params) is np and not has_missing(x):
+            low = np.broadcast_to(params.mean_low, params.mean.shape)
+            linear = linear_score(x, params.mean, low, inverse_factor(params.covariance)[0])
+            if linear is not None:
+                return linear
+        return self.log_prob(params, x)
 
     def logistic(self, params: MultivariateGaussianParams) -> tuple[Array, Array]:
         r"""See `Family.logistic`: :math:`\Sigma^{-1}\mu_k` and :math:`-\mu_k^\top\Sigma^{-1}\mu_k/2`."""

@@ -18,9 +18,10 @@ from bayesgen.families.base import dense
 from bayesgen.families.gaussian import LOG_2PI, NEAR
 from bayesgen.families.normal_statistics import PatternStats, distinct, has_missing
 
-__all__ = ["log_likelihood_by_pattern", "observed_factor", "score", "t_formula"]
+__all__ = ["linear_score", "log_likelihood_by_pattern", "observed_factor", "score", "t_formula"]
 
 LOG_PI = float(np.log(np.pi))
+FAR = 256.0  # standard deviations between class means that a linear score may span
 COMMON = 32  # rows of a pattern from which it is worth a product of its own
 STACK_CELLS = 1 << 20  # numbers in a stack of small matrices
 
@@ -36,42 +37,92 @@ def observed_factor(matrix: Array, observed: Array) -> tuple[Array, Array]:
     return xp.where(block, inverse, 0.0), logdet
 
 
-def _forms(x: Array, loc: Array, low: Array, inverse: Array) -> Array:
-    """Quadratic forms |W (x - m_k)|^2, shape (n, K), with an inverse factor W (d, d) or (K, d, d)."""
-    xp = namespace(x, loc, low, inverse)
-    n_classes = len(loc)
-    if xp is np and inverse.ndim == 2:
-        centred = ((loc - loc[0]) + (low - low[0])) @ inverse.T
-        if (centred**2).sum(axis=1).max(initial=0.0) <= NEAR**2:
-            return _near_forms(x, loc[0], low[0], centred, inverse)
-    out = []
-    for k in range(n_classes):
-        z = ((x - loc[k]) - low[k]) @ (inverse if inverse.ndim == 2 else inverse[k]).T
-        out.append((z * z).sum(axis=1))
-    return xp.stack(out, axis=1)
+def _forms(loc: Array, low: Array, inverse: Array, xp: Any) -> Callable[[Array], Array]:
+    """Quadratic forms |W (x - m_k)|^2 of rows x, as a function that gives (n, K); W is (d, d) or (K, d, d).
+
+    Where the means are within `NEAR` standard deviations of each other, rows are centred once, and the means are taken
+    off after a matrix product: one for all classes if W is shared, else one with the factors side by side.
+    """
+    shared = inverse.ndim == 2
+    if xp is np:
+        centre, turned = loc[0], np.swapaxes(inverse, -1, -2)
+        offset = (((loc - centre) + (low - low[0]))[:, None] @ turned)[:, 0]
+        if (offset * offset).sum(axis=1).max(initial=0.0) <= NEAR**2:
+            rest = low[0] @ turned  # the low-order part of the centre
+            return _near_shared(centre, rest, offset, turned) if shared else _near_forms(centre, offset + rest, turned)
+
+    def forms(x: Array) -> Array:
+        out = []
+        for k in range(len(loc)):
+            z = ((x - loc[k]) - low[k]) @ (inverse if shared else inverse[k]).T
+            out.append((z * z).sum(axis=1))
+        return xp.stack(out, axis=1)
+
+    return forms
 
 
-def _near_forms(x: np.ndarray, centre: np.ndarray, low: np.ndarray, means: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """One product for all classes: |z|^2 - 2 z'm_k + |m_k|^2; accurate while the means are near."""
-    z = ((x - centre) - low) @ w.T
-    out = (z * z).sum(axis=1)[:, None] - 2.0 * (z @ means.T) + (means * means).sum(axis=1)
-    return np.maximum(out, 0.0)
+def _near_shared(centre: np.ndarray, rest: np.ndarray, offset: np.ndarray, turned: np.ndarray) -> Callable:
+    """|z|^2 - 2 z'm_k + |m_k|^2, with z the whitened row."""
+    square = (offset * offset).sum(axis=1)
+
+    def forms(x: np.ndarray) -> np.ndarray:
+        z = (x - centre) @ turned
+        z -= rest
+        out = z @ (-2.0 * offset.T)
+        out += np.einsum("ij,ij->i", z, z)[:, None]
+        out += square
+        return np.maximum(out, 0.0, out=out)
+
+    return forms
+
+
+def _near_forms(centre: np.ndarray, offset: np.ndarray, turned: np.ndarray) -> Callable:
+    """The product of rows with the factors of all classes side by side."""
+    n_classes, d = offset.shape
+    wide = np.ascontiguousarray(np.moveaxis(turned, 0, 1)).reshape(d, n_classes * d)
+
+    def forms(x: np.ndarray) -> np.ndarray:
+        z = (x - centre) @ wide
+        z -= offset.ravel()
+        z = z.reshape(-1, n_classes, d)
+        return np.einsum("ikj,ikj->ik", z, z)
+
+    return forms
 
 
 def score(x: Any, loc: Array, low: Array, matrix: Array, formula: Callable, xp: Any, factor: Any = None) -> Array:
     """formula(q, ln|matrix|, number of observed columns), shape (n, K); NaN cells are integrated out."""
     inverse, logdet = inverse_factor(matrix) if factor is None else factor
     n_classes, d = loc.shape
-    if xp is not np:
-        return formula(_forms(x, loc, low, inverse), logdet, d)
-    if has_missing(x):
+    if xp is np and has_missing(x):
         return _score_by_pattern(np.asarray(dense(x), dtype=float), loc, low, matrix, formula, (inverse, logdet))
+    forms = _forms(loc, low, inverse, xp)
+    if xp is not np:
+        return formula(forms(x), logdet, d)
 
     def work(block: slice) -> np.ndarray:
-        rows = np.asarray(_kernels.rows(x, block), dtype=float)
-        return formula(_forms(rows, loc, low, inverse), logdet, d)
+        return formula(forms(np.asarray(_kernels.rows(x, block), dtype=float)), logdet, d)
 
-    return _kernels.score_blocks(work, x.shape[0], n_classes, d)
+    return _kernels.score_blocks(work, x.shape[0], n_classes, d if inverse.ndim == 2 else d * n_classes)
+
+
+def linear_score(x: Any, loc: np.ndarray, low: np.ndarray, inverse: np.ndarray) -> np.ndarray | None:
+    """Log densities of normal classes with one covariance, up to the square of the row, (n, K).
+
+    None where class means are so far apart that squares of their distances would swamp what is between near ones.
+    """
+    centre = loc[0]
+    offset = ((loc - centre) + (low - low[0])) @ inverse.T
+    square = (offset * offset).sum(axis=1)
+    if not square.max(initial=0.0) <= FAR**2:
+        return None
+    weights = offset @ inverse
+    constant = -0.5 * square - weights @ low[0]
+
+    def work(block: slice) -> np.ndarray:
+        return (np.asarray(_kernels.rows(x, block), dtype=float) - centre) @ weights.T + constant
+
+    return _kernels.score_blocks(work, x.shape[0], len(loc), len(centre))
 
 
 def _score_by_pattern(x: np.ndarray, loc: Array, low: Array, matrix: Array, formula: Callable, whole: Any) -> Array:
@@ -86,9 +137,9 @@ def _score_by_pattern(x: np.ndarray, loc: Array, low: Array, matrix: Array, form
         seen = np.flatnonzero(patterns[p])
         index = order[begins[p] : begins[p + 1]]
         inverse, logdet = whole if patterns[p].all() else inverse_factor(matrix[..., seen[:, None], seen])
-        for block in _kernels.row_blocks(len(index), len(seen)):
-            rows = x[index[block]][:, seen]
-            out[index[block]] = formula(_forms(rows, loc[:, seen], low[:, seen], inverse), logdet, len(seen))
+        forms = _forms(loc[:, seen], low[:, seen], inverse, np)
+        for block in _kernels.row_blocks(len(index), len(seen) * (1 if inverse.ndim == 2 else len(loc))):
+            out[index[block]] = formula(forms(x[index[block]][:, seen]), logdet, len(seen))
     rare = np.flatnonzero(something & (sizes < COMMON))
     stack = max(1, STACK_CELLS // (COMMON * matrix.size))
     for i in range(0, len(rare), stack):
