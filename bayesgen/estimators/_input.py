@@ -12,6 +12,7 @@ from bayesgen.estimators._tables import column_names, holds_texts, is_frame, num
 from bayesgen.families.base import column_name
 from bayesgen.statistics import Columns
 
+FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 LARGEST_COUNT = 1e200  # sums of larger values would leave float64
 
 
@@ -33,6 +34,10 @@ def check_numeric(estimator: Any, x: Any, columns: Columns | None) -> tuple[Any,
 
     Columns are not checked for NaN or infinity here.
     """
+    if _is_plain(x, columns):  # what scikit-learn's checks would give back, which take longer than a row does
+        holder = stand_in(estimator, columns)
+        holder.n_features_in_ = x.shape[1]
+        return x, holder
     refuse_duplicate_names(x)
     if is_frame(x):
         refuse_empty(x)
@@ -61,6 +66,17 @@ def check_numeric(estimator: Any, x: Any, columns: Columns | None) -> tuple[Any,
         ensure_all_finite=False,
     )
     return x, holder
+
+
+def _is_plain(x: Any, columns: Columns | None) -> bool:
+    """Whether x is a matrix of floats that needs no conversion, of as many columns as are known, without names."""
+    return (
+        type(x) is np.ndarray
+        and x.ndim == 2
+        and x.size > 0
+        and x.dtype in FLOATS
+        and (columns is None or (columns.names is None and columns.n_features == x.shape[1]))
+    )
 
 
 def check_finite(x: Any, names: Any, allow_nan: bool, advice: str, squares: bool = False) -> None:

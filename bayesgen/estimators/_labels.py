@@ -17,6 +17,8 @@ def plain_labels(y: Any) -> np.ndarray:
     """Labels as a 1-D array of one NumPy type; booleans stay booleans, whatever frame they come from."""
     if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
         raise ValueError("y has masked entries: every row needs a label (drop the rows)")
+    if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biuU":
+        return y
     dtype = getattr(y, "dtype", None)
     if dtype is not None and not isinstance(dtype, np.dtype):  # nullable, categorical, polars
         y = np.asarray(y, dtype=object)
@@ -37,8 +39,11 @@ def plain_labels(y: Any) -> np.ndarray:
     return np.array(y.tolist())
 
 
-def check_labels(y: Any) -> np.ndarray:
-    """Labels of a training set; raises for a continuous target, NaN, or mixed types."""
+def check_labels(y: Any, classes: np.ndarray | None = None) -> np.ndarray:
+    """Labels of a training set; raises for a continuous target, NaN, or mixed types.
+
+    With classes given, labels that are not among them are found by `encode_labels`.
+    """
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None")
     y = plain_labels(y)
@@ -47,7 +52,8 @@ def check_labels(y: Any) -> np.ndarray:
             raise ValueError("Input y contains infinity: every row needs a label")
         if np.abs(y.astype(float)).max(initial=0.0) > 2.0**53:
             raise ValueError("y holds numbers too large to be whole labels; use integers or strings")
-    check_classification_targets(y)
+    if classes is None or y.dtype.kind not in "biuU":
+        check_classification_targets(y)
     return y
 
 
@@ -71,8 +77,8 @@ def join_classes(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.unique(np.concatenate([a, b]))
 
 
-def check_weights(sample_weight: Any, x: Any) -> np.ndarray | None:
-    """Row weights (n,), non-negative with a positive sum; None stays None."""
+def check_weights(sample_weight: Any, x: Any, may_vanish: bool = False) -> np.ndarray | None:
+    """Row weights (n,), non-negative with a positive sum (unless they may all be 0); None stays None."""
     if sample_weight is None:
         return None
     try:
@@ -82,6 +88,8 @@ def check_weights(sample_weight: Any, x: Any) -> np.ndarray | None:
             raise
         raise ValueError(f"sample_weight must be an array of numbers, one for each row: {error}") from error
     if not w.any():
+        if may_vanish:
+            return w
         raise ValueError("sample_weight is zero for every row: there is nothing to learn from")
     positive = w[w > 0]
     if positive.min() < LEAST_WEIGHT or positive.max() > LARGEST_WEIGHT:
