@@ -105,7 +105,7 @@ class GenerativeBase(Prediction, Posterior, Program, Batches, ClassifierMixin, S
     ) -> tuple[Statistics, Any]:
         """See `Shell._summarise`."""
         X, holder = self._read(X, known)
-        y = _labels.check_labels(y, classes)
+        y = _labels.check_labels(y, part or classes is not None)
         check_consistent_length(X, y)
         weights = _labels.check_weights(sample_weight, y, may_vanish=part)
         columns = self._columns(X, holder, known, weights)

@@ -9,8 +9,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from bayesgen._kernels import one_blas_thread, row_blocks
 from bayesgen.estimators import _labels
-from bayesgen.estimators._parts import checked_weight, refuse_parts, saying, without_prior
+from bayesgen.estimators._parts import SLICE_CELLS, checked_weight, refuse_parts, saying, without_prior
 from bayesgen.estimators._shell import Shell
 from bayesgen.nuts import shows_progress
 
@@ -91,14 +92,17 @@ class Batches(Shell):
         with closing(numbered(source, total, progress_bar)) as counted:
             for i, batch in counted:
                 with saying(f"batch {i}"):
-                    X, y, weights = triple(batch, target, sample_weight, columns)
-                    if n_rows(X) == 0 and n_rows(y) == 0:
-                        continue
-                    known = None if found is None else found.columns
-                    new = plain._summarise(X, y, weights, classes, known, part=True)[0]
-                    if found is None and classes is not None:
-                        self._stated(new.columns, len(classes))  # a prior that does not fit is refused at once
-                    found = new if found is None else plain._join(found, new)
+                    for X, y, weights in triples(batch, target, sample_weight, columns):
+                        if n_rows(X) == 0 and n_rows(y) == 0:
+                            continue
+                        known = None if found is None else found.columns
+                        with one_blas_thread():
+                            new = plain._summarise(X, y, weights, classes, known, part=True)[0]
+                        if found is None and classes is not None:
+                            self._stated(new.columns, len(classes))  # a prior that does not fit is refused at once
+                        found = new if found is None else plain._join(found, new)
+                        del X, y, weights
+                del batch  # or it would still be there while the next is read
         s = checked_weight(found)
         learned = self._make(s.classes, s.class_count, s.features, s.columns)
         learned.fit.check_predictive()
@@ -125,26 +129,42 @@ def numbered(source: Iterable[Any], total: int | None, progress_bar: bool | None
                 error.add_note(f"while batch {i} was read")
                 raise
             yield i, batch
+            del batch
             bar.update()
             i += 1
 
 
-def triple(batch: Any, target: str | None, sample_weight: str | None, columns: Sequence[str] | None) -> Any:
-    """A batch as (X, y, sample_weight)."""
+def triples(
+    batch: Any, target: str | None, sample_weight: str | None, columns: Sequence[str] | None
+) -> Iterator[tuple[Any, Any, Any]]:
+    """A batch as (X, y, sample_weight), an Arrow table as several of them: what is converted at once stays small."""
     if target is None:
         if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3):
             raise ValueError(f"{EXPECTED}. Got a {type(batch).__name__}, and target=None")
-        return (*batch, None) if len(batch) == 2 else tuple(batch)
+        yield (*batch, None) if len(batch) == 2 else tuple(batch)
+        return
     if hasattr(batch, "to_pandas") and hasattr(batch, "schema") and hasattr(batch, "num_rows"):  # Arrow
         if len(set(batch.schema.names)) < len(batch.schema.names):
             raise ValueError(f"duplicate column names among {batch.schema.names}")
-        batch = batch.select(_selection(batch.schema.names, target, sample_weight, columns)).to_pandas()
+        table = batch.select(_selection(batch.schema.names, target, sample_weight, columns))
+        del batch
+        for rows in row_blocks(table.num_rows, table.num_columns, SLICE_CELLS):
+            piece = table.slice(rows.start, rows.stop - rows.start)
+            yield from triples(_pandas(piece), target, sample_weight, columns)
+        return
     if not hasattr(batch, "columns") or not hasattr(batch, "drop"):
         raise ValueError(f"{EXPECTED}. With target={target!r} expected a table; got a {type(batch).__name__}")
     special = [target] if sample_weight is None else [target, sample_weight]
     names = _selection(list(batch.columns), target, sample_weight, columns)
     X = batch[[name for name in names if name not in special]]
-    return X, batch[target], None if sample_weight is None else batch[sample_weight]
+    yield X, batch[target], None if sample_weight is None else batch[sample_weight]
+
+
+def _pandas(table: Any) -> Any:
+    try:
+        return table.to_pandas()
+    except ImportError as error:
+        raise ImportError("tables of Arrow are read through pandas: pip install 'bayesgen[parquet]'") from error
 
 
 def _selection(
@@ -197,15 +217,22 @@ def _arrow_batches(source: Any, select: Any) -> tuple[Iterable[Any], int | None]
     """
     if hasattr(source, "read_row_group"):  # ParquetFile
         names, n = select(source.schema_arrow.names), source.num_row_groups
-        return (source.read_row_group(i, columns=names) for i in range(n)), n
+        return released(source.read_row_group(i, columns=names) for i in range(n)), n
     if hasattr(source, "get_fragments"):  # Dataset
         names = select(source.schema.names)
         try:
             fragments = list(source.get_fragments())
-        except ValueError:  # a filter is applied by a scan only
+        except ValueError:  # a filter, which only a scan applies
             return source.to_batches(columns=names, batch_readahead=0, fragment_readahead=0), None
-        parts = [p for f in fragments for p in (f.split_by_row_group() if hasattr(f, "row_groups") else [f])]
-        return _read_parts(parts, source.schema, names), len(parts) if _by_groups(fragments) else None
+        if not all(hasattr(f, "split_by_row_group") for f in fragments):
+            return source.to_batches(columns=names, batch_readahead=0, fragment_readahead=0), None
+        import pyarrow.dataset as ds
+
+        groups = [group for f in fragments for group in f.split_by_row_group()]
+        # Without the file's bytes in memory beside the columns made of them.
+        options = ds.ParquetFragmentScanOptions(pre_buffer=False)
+        read = {"schema": source.schema, "columns": names, "fragment_scan_options": options}
+        return released(group.to_table(**read) for group in groups), len(groups)
     if hasattr(source, "to_batches"):  # Table
         return source.to_batches(), None
     if not hasattr(source, "__iter__"):
@@ -213,13 +240,11 @@ def _arrow_batches(source: Any, select: Any) -> tuple[Iterable[Any], int | None]
     return source, None
 
 
-def _by_groups(fragments: list[Any]) -> bool:
-    return all(hasattr(f, "row_groups") for f in fragments)
+def released(tables: Iterable[Any]) -> Iterator[Any]:
+    """The tables; after each, Arrow gives back the memory that it would keep for the next."""
+    import pyarrow as pa
 
-
-def _read_parts(parts: list[Any], schema: Any, names: list[str]) -> Iterator[Any]:
-    for part in parts:
-        if hasattr(part, "row_groups"):
-            yield part.to_table(schema=schema, columns=names)
-        else:
-            yield from part.to_batches(schema=schema, columns=names, batch_readahead=0)
+    for table in tables:
+        yield table
+        del table
+        pa.default_memory_pool().release_unused()

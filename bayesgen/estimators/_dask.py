@@ -13,8 +13,8 @@ from typing import Any
 import dask
 import dask.array as da
 import numpy as np
-from threadpoolctl import threadpool_limits
 
+from bayesgen._kernels import one_blas_thread
 from bayesgen.estimators._parts import is_dask, joined, saying, without_prior
 from bayesgen.estimators._shell import Shell
 from bayesgen.statistics import Columns, Statistics
@@ -30,7 +30,7 @@ def summarise_blocks(
     plain = dask.delayed(without_prior(estimator), traverse=False)
     summarise = dask.delayed(_summarise_block)
     # Several BLAS threads in each of several workers would stand in each other's way.
-    with threadpool_limits(1, user_api="blas"):
+    with one_blas_thread():
         if type(estimator)._columns is not Shell._columns:  # the first block that has rows says what the columns are
             for i, block in enumerate(blocks):
                 (first,) = dask.compute(summarise(plain, i, *block, classes, dask.delayed(known, traverse=False)))
@@ -150,6 +150,7 @@ def _predict_block(
 
 def score_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
     """Accuracy: what is right and what there is, summed over the blocks."""
+    estimator._state()  # an error here rather than in every block
     count = dask.delayed(_count_right)
     fitted = dask.delayed(estimator, traverse=False)
     (counts,) = dask.compute([count(fitted, i, *block) for i, block in enumerate(_blocks(X, y, sample_weight))])

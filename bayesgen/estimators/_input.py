@@ -38,6 +38,9 @@ def check_numeric(estimator: Any, x: Any, columns: Columns | None) -> tuple[Any,
         holder = stand_in(estimator, columns)
         holder.n_features_in_ = x.shape[1]
         return x, holder
+    values = _known_frame(x, columns)
+    if values is not None:
+        return values, stand_in(estimator, columns)
     refuse_duplicate_names(x)
     if is_frame(x):
         refuse_empty(x)
@@ -77,6 +80,16 @@ def _is_plain(x: Any, columns: Columns | None) -> bool:
         and x.dtype in FLOATS
         and (columns is None or (columns.names is None and columns.n_features == x.shape[1]))
     )
+
+
+def _known_frame(x: Any, columns: Columns | None) -> np.ndarray | None:
+    """The matrix of a pandas data frame of floats that has the columns known; None for others."""
+    if columns is None or columns.names is None or not hasattr(x, "iloc") or not hasattr(x, "columns"):
+        return None
+    if x.shape[0] == 0 or not np.array_equal(np.asarray(x.columns, dtype=object), columns.names):
+        return None
+    values = x.to_numpy()
+    return values if values.dtype in FLOATS else None
 
 
 def check_finite(x: Any, names: Any, allow_nan: bool, advice: str, squares: bool = False) -> None:

@@ -39,10 +39,10 @@ def plain_labels(y: Any) -> np.ndarray:
     return np.array(y.tolist())
 
 
-def check_labels(y: Any, classes: np.ndarray | None = None) -> np.ndarray:
-    """Labels of a training set; raises for a continuous target, NaN, or mixed types.
+def check_labels(y: Any, part: bool = False) -> np.ndarray:
+    """Labels of a training set, or of a part of one; raises for a continuous target, NaN, or mixed types.
 
-    With classes given, labels that are not among them are found by `encode_labels`.
+    In a part, labels that are as many as rows are no sign of a target that is no class.
     """
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None")
@@ -52,7 +52,7 @@ def check_labels(y: Any, classes: np.ndarray | None = None) -> np.ndarray:
             raise ValueError("Input y contains infinity: every row needs a label")
         if np.abs(y.astype(float)).max(initial=0.0) > 2.0**53:
             raise ValueError("y holds numbers too large to be whole labels; use integers or strings")
-    if classes is None or y.dtype.kind not in "biuU":
+    if not part or y.dtype.kind not in "biuU":
         check_classification_targets(y)
     return y
 

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_consistent_length
 
-from bayesgen._kernels import row_blocks
+from bayesgen._kernels import one_blas_thread, row_blocks
 from bayesgen.estimators._shell import Shell
 from bayesgen.exceptions import UndefinedNumberError
 from bayesgen.statistics import Columns, Statistics
@@ -25,7 +25,7 @@ NO_ROWS = (
     "likelihood_power='loo' is learned from all rows together, which are not kept: with partial_fit, fit_batches, "
     "merge, forget, from_statistics or dask use likelihood_power=1.0, then tune_likelihood_power(X, y)"
 )
-SLICE_CELLS = 1 << 21  # numbers of a slice of a memory map: 16 MiB as float64
+SLICE_CELLS = 1 << 20  # numbers of a slice: 8 MiB as float64
 DEFAULT_PRIOR = {"alpha": 1.0, "prior": None}
 
 M = TypeVar("M", bound=Callable[..., Any])
@@ -137,7 +137,8 @@ def summarise(
     def each() -> Iterator[Statistics]:
         for rows, part in parts:
             weights = sample_weight if np.ndim(sample_weight) == 0 else _safe_indexing(sample_weight, rows)
-            with saying(f"rows {rows.start or 0} to {len(X) if rows.stop is None else rows.stop} of X"):
+            end = len(X) if rows.stop is None else rows.stop
+            with saying(f"rows {rows.start or 0} to {end} of X"), one_blas_thread():
                 yield plain._summarise(part, _safe_indexing(y, rows), weights, classes, known, part=True)[0]
 
     return checked_weight(joined(plain, each())), None
