@@ -28,6 +28,7 @@ from bayesgen.families.base import Labels, class_count
 from bayesgen.fit import SAMPLED, Fit, read_only
 from bayesgen.statistics import Columns, Statistics
 
+
 class GenerativeBase(Prediction, Posterior, Program, Batches, ClassifierMixin, Shell):
     """Base of all estimators: learning, merging, forgetting, and what was learned."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Self
@@ -46,9 +46,9 @@ class Batches(Shell):
         ----------
         batches : iterable, path, or pyarrow ParquetFile, Dataset, Table or RecordBatchReader
             Of (X, y) or (X, y, sample_weight), as `fit` takes them. With `target`: of tables (pandas or polars data
-            frames, Arrow tables or record batches), or the path of a Parquet file or of a folder of them, or what pyarrow
-            has opened. Parquet is read by row groups, which are what is in memory at a time. Batches without rows
-            are passed over.
+            frames, Arrow tables or record batches), or the path of a Parquet file or of a folder of them, or what
+            pyarrow has opened. Parquet is read by row groups, which are what is in memory at a time. Batches without
+            rows are passed over.
         classes : array (n_classes,), optional
             All class labels, where others are an error or some may never come. By default those that come.
         target : str, optional
@@ -114,7 +114,7 @@ def n_rows(x: Any) -> int:
     return int(x.shape[0]) if hasattr(x, "shape") and len(x.shape) else len(x)
 
 
-def numbered(source: Iterable[Any], total: int | None, progress_bar: bool | None) -> Iterator[tuple[int, Any]]:
+def numbered(source: Iterable[Any], total: int | None, progress_bar: bool | None) -> Generator[tuple[int, Any]]:
     """Batches with their numbers, under a progress bar; an error of the source says which one it could not give."""
     from tqdm.auto import tqdm
 
@@ -167,9 +167,7 @@ def _pandas(table: Any) -> Any:
         raise ImportError("tables of Arrow are read through pandas: pip install 'bayesgen[parquet]'") from error
 
 
-def _selection(
-    names: list[Any], target: str, sample_weight: str | None, columns: Sequence[str] | None
-) -> list[Any]:
+def _selection(names: list[Any], target: str, sample_weight: str | None, columns: Sequence[str] | None) -> list[Any]:
     """Names of the columns that are used: X, then the target and the weights."""
     special = [target] if sample_weight is None else [target, sample_weight]
     wanted = [n for n in names if n not in special] if columns is None else list(columns)

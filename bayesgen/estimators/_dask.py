@@ -10,9 +10,10 @@ import copy
 import functools
 from typing import Any
 
-import dask
 import dask.array as da
 import numpy as np
+from dask.base import compute
+from dask.delayed import delayed
 
 from bayesgen._kernels import one_blas_thread
 from bayesgen.estimators._parts import is_dask, joined, saying, without_prior
@@ -27,22 +28,22 @@ def summarise_blocks(
 ) -> Statistics | None:
     """Statistics of a dask collection; None if it has no rows."""
     blocks = _blocks(X, y, sample_weight)
-    plain = dask.delayed(without_prior(estimator), traverse=False)
-    summarise = dask.delayed(_summarise_block)
+    plain = delayed(without_prior(estimator), traverse=False)
+    summarise = delayed(_summarise_block)
     # Several BLAS threads in each of several workers would stand in each other's way.
     with one_blas_thread():
         if type(estimator)._columns is not Shell._columns:  # the first block that has rows says what the columns are
             for i, block in enumerate(blocks):
-                (first,) = dask.compute(summarise(plain, i, *block, classes, dask.delayed(known, traverse=False)))
+                (first,) = compute(summarise(plain, i, *block, classes, delayed(known, traverse=False)))
                 if first is not None:
                     known = first.columns
                     break
-        columns = dask.delayed(known, traverse=False)
+        columns = delayed(known, traverse=False)
         parts = [summarise(plain, i, *block, classes, columns) for i, block in enumerate(blocks)]
-        join = dask.delayed(joined)
+        join = delayed(joined)
         while len(parts) > 1:
             parts = [join(plain, parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
-        (total,) = dask.compute(parts[0])
+        (total,) = compute(parts[0])
     return total
 
 
@@ -95,8 +96,8 @@ def _column_blocks(v: Any, name: str, n_blocks: int, sizes: tuple[float, ...] | 
     if not is_dask(v):
         if not known:
             raise ValueError(
-                f"the lengths of the blocks of X are not known, so that {name} cannot be cut to match: pass {name} as a "
-                "dask collection with the same partitions"
+                f"the lengths of the blocks of X are not known, so that {name} cannot be cut to match: pass {name} as "
+                "a dask collection with the same partitions"
             )
         v = da.from_array(np.asarray(v), chunks=-1)
     if isinstance(v, da.Array):
@@ -134,9 +135,9 @@ def predict_blocks(estimator: Any, method: str, X: Any, *args: Any, **kwargs: An
     work = functools.partial(_predict_block, copy.copy(estimator), method, args, kwargs, empty)
     if isinstance(X, da.Array):
         if flat:
-            return X.map_blocks(work, dtype=dtype, drop_axis=1, meta=empty)
-        return X.map_blocks(work, dtype=dtype, chunks=(X.chunks[0], (n_classes,)), meta=empty)
-    task = dask.delayed(work)
+            return da.map_blocks(work, X, dtype=dtype, drop_axis=1, meta=empty)
+        return da.map_blocks(work, X, dtype=dtype, chunks=(X.chunks[0], (n_classes,)), meta=empty)
+    task = delayed(work)
     shape = (np.nan, *empty.shape[1:])
     parts = [da.from_delayed(task(part), shape, dtype, meta=empty) for part in X.to_delayed()]
     return da.concatenate(parts, allow_unknown_chunksizes=True)
@@ -151,9 +152,9 @@ def _predict_block(
 def score_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
     """Accuracy: what is right and what there is, summed over the blocks."""
     estimator._state()  # an error here rather than in every block
-    count = dask.delayed(_count_right)
-    fitted = dask.delayed(estimator, traverse=False)
-    (counts,) = dask.compute([count(fitted, i, *block) for i, block in enumerate(_blocks(X, y, sample_weight))])
+    count = delayed(_count_right)
+    fitted = delayed(estimator, traverse=False)
+    (counts,) = compute([count(fitted, i, *block) for i, block in enumerate(_blocks(X, y, sample_weight))])
     right, total = np.sum(counts, axis=0)
     if total == 0:
         raise ValueError("score needs rows with weight: there are none in any block")

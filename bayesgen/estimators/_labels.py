@@ -81,6 +81,9 @@ def check_weights(sample_weight: Any, x: Any, may_vanish: bool = False) -> np.nd
     """Row weights (n,), non-negative with a positive sum (unless they may all be 0); None stays None."""
     if sample_weight is None:
         return None
+    if may_vanish and not np.asarray(sample_weight).any():
+        # scikit-learn refuses them, so it is asked about others of this shape.
+        return np.zeros_like(check_weights(np.ones(np.shape(sample_weight)), x))
     try:
         w = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
     except ValueError as error:
@@ -88,8 +91,6 @@ def check_weights(sample_weight: Any, x: Any, may_vanish: bool = False) -> np.nd
             raise
         raise ValueError(f"sample_weight must be an array of numbers, one for each row: {error}") from error
     if not w.any():
-        if may_vanish:
-            return w
         raise ValueError("sample_weight is zero for every row: there is nothing to learn from")
     positive = w[w > 0]
     if positive.min() < LEAST_WEIGHT or positive.max() > LARGEST_WEIGHT:

@@ -116,7 +116,9 @@ def refuse_parts(estimator: Any, what: str) -> None:
     if isinstance(estimator.likelihood_power, str):
         raise ValueError(NO_ROWS)
     if getattr(estimator, "unlabelled", None) is not None:
-        raise ValueError(f"unlabelled={estimator.unlabelled!r} needs all rows together: with {what} use unlabelled=None")
+        raise ValueError(
+            f"unlabelled={estimator.unlabelled!r} needs all rows together: with {what} use unlabelled=None"
+        )
 
 
 def summarise(
