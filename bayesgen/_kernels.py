@@ -170,8 +170,10 @@ def _pilots(x: Any, codes: np.ndarray, weights: np.ndarray | None, n_classes: in
             index = index[weights[index] > 0]
             w = weights[index]
         block = rows(x, index).astype(float)
-        with np.errstate(over="ignore", invalid="ignore"):
-            out[k] = block[0] + np.average(block - block[0], axis=0, weights=w)
+        out[k] = block[0]
+        if len(block) > 1:
+            with np.errstate(over="ignore", invalid="ignore"):
+                out[k] += np.average(block - block[0], axis=0, weights=w)
     return out
 
 

@@ -167,12 +167,16 @@ def test_errors_name_the_block_and_change_nothing(rows: tuple[np.ndarray, np.nda
 
 def test_what_needs_all_rows(rows: tuple[np.ndarray, np.ndarray]) -> None:
     blocks, y = da.from_array(rows[0], chunks=(40, 4)), rows[1]
-    with pytest.raises(ValueError, match="dask.*tune_likelihood_power"):
+    with pytest.raises(ValueError, match=r"dask.*tune_likelihood_power"):
         GaussianNB(likelihood_power="loo").fit(blocks, y)
     with pytest.raises(ValueError, match="likelihood='rows' needs the rows themselves"):
         GaussianNB(inference=NUTSOptions(20, 20, 1, likelihood="rows")).fit(blocks, y).predict(blocks).compute()
     with pytest.raises(ValueError, match="not fitted"):
         GaussianNB().predict(blocks)
+    model = GaussianNB().fit(blocks, y)
+    for method in (model.sample_proba, lambda x: model.loo(x, y), lambda x: model.forget(x, y), model.log_odds):
+        with pytest.raises(ValueError, match="X is a dask Array, and this method takes rows in memory"):
+            method(blocks)
 
 
 def test_rows_are_never_together(rows: tuple[np.ndarray, np.ndarray]) -> None:

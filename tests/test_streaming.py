@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tracemalloc
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,7 @@ def part(x: Any, i: int, j: int) -> Any:
 
 
 def batches(cut: list[int], *arrays: Any) -> Iterator[tuple[Any, ...]]:
-    for i, j in zip(cut, cut[1:], strict=False):
+    for i, j in pairwise(cut):
         yield tuple(part(x, i, j) for x in arrays)
 
 
@@ -148,7 +149,7 @@ def test_a_prior_for_each_class_does_not_need_all_of_them_in_a_batch(rng: np.ran
     blocks = [("n", model, [0, 1, 2])]
     mixed = MixedNB(blocks=blocks).fit_batches(batches([0, 60, 200, N], X, y))
     assert_same(MixedNB(blocks=blocks).fit(X, y), mixed, X)
-    with pytest.raises(ValueError, match="prior.mean has shape"):  # at the first batch, not after the last
+    with pytest.raises(ValueError, match=r"prior\.mean has shape"):  # at the first batch, not after the last
         stream.fit_batches(batches([0, 60, 200, N], X, y), classes=["a", "b"])
 
 
@@ -210,12 +211,12 @@ def test_what_is_no_stream() -> None:
 
 def test_what_needs_all_rows(rng: np.random.Generator) -> None:
     X, y = rng.normal(size=(20, 2)), np.arange(20) % 2
-    with pytest.raises(ValueError, match="likelihood_power='loo'.*fit_batches.*tune_likelihood_power"):
+    with pytest.raises(ValueError, match=r"likelihood_power='loo'.*fit_batches.*tune_likelihood_power"):
         GaussianNB(likelihood_power="loo").fit_batches([(X, y)])
     rows = GaussianNB(inference=NUTSOptions(20, 20, 1, likelihood="rows"))
     with pytest.raises(ValueError, match="likelihood='rows' needs the rows themselves"):
         rows.fit_batches([(X, y)]).predict(X)
-    with pytest.raises(ValueError, match="singular|variance"):  # as fit: nothing could be predicted
+    with pytest.raises(ValueError, match=r"singular|variance"):  # as fit: nothing could be predicted
         GaussianNB(inference="mle").fit_batches([([[1.0], [2.0]], [0, 1])])
 
 
@@ -390,7 +391,8 @@ for spec in (P(("a", "b")), P("a"), P(), P("a", None)):
         whole = make().fit(np.abs(X), y)
         model = make().fit(jax.numpy.abs(sharded), labels)
         np.testing.assert_allclose(model.log_evidence_, whole.log_evidence_, rtol=1e-12)
-        np.testing.assert_allclose(model.predict_proba(jax.numpy.abs(sharded)), whole.predict_proba(np.abs(X)), rtol=1e-10)
+        proba = model.predict_proba(jax.numpy.abs(sharded))
+        np.testing.assert_allclose(proba, whole.predict_proba(np.abs(X)), rtol=1e-10)
     across = jax.device_put(X[:, :2], NamedSharding(mesh, P(None, "b")))  # columns apart: taken as a whole
     np.testing.assert_allclose(GaussianNB().fit(across, y).theta_, GaussianNB().fit(X[:, :2], y).theta_, rtol=1e-12)
 codes = jax.device_put(y[:, None] % 2, NamedSharding(mesh, P("a")))

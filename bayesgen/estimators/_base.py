@@ -135,9 +135,10 @@ class GenerativeBase(Prediction, Posterior, Program, Batches, ClassifierMixin, S
         Parameters
         ----------
         X : array, sparse matrix or data frame, (n_samples, n_features)
-            Training rows.
+            Training rows. Those of a dask array or data frame, a memory map or a sharded `jax.Array` are summed up part
+            by part, where they are.
         y : array (n_samples,)
-            Class labels.
+            Class labels; with dask rows also a dask array or series of the same blocks.
         sample_weight : array (n_samples,), optional
             Non-negative weights: powers of the likelihood. Whole weights equal repeated rows.
 

@@ -16,8 +16,9 @@ from dask.base import compute
 from dask.delayed import delayed
 
 from bayesgen._kernels import one_blas_thread
-from bayesgen.estimators._parts import is_dask, joined, saying, without_prior
+from bayesgen.estimators._parts import joined, saying, without_prior
 from bayesgen.estimators._shell import Shell
+from bayesgen.estimators._tables import is_dask
 from bayesgen.statistics import Columns, Statistics
 
 FAN_IN = 8  # statistics joined by one task

@@ -8,7 +8,14 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
-from bayesgen.estimators._tables import column_names, holds_texts, is_frame, numeric_frame, refuse_duplicate_names
+from bayesgen.estimators._tables import (
+    column_names,
+    holds_texts,
+    is_frame,
+    numeric_frame,
+    refuse_dask,
+    refuse_duplicate_names,
+)
 from bayesgen.families.base import column_name
 from bayesgen.statistics import Columns
 
@@ -41,6 +48,7 @@ def check_numeric(estimator: Any, x: Any, columns: Columns | None) -> tuple[Any,
     values = _known_frame(x, columns)
     if values is not None:
         return values, stand_in(estimator, columns)
+    refuse_dask(x)
     refuse_duplicate_names(x)
     if is_frame(x):
         refuse_empty(x)
@@ -146,6 +154,7 @@ def drop_weightless(x: Any, codes: np.ndarray, w: np.ndarray | None) -> tuple[An
 
 def check_table(estimator: Any, x: Any, columns: Columns | None) -> tuple[Any, Any]:
     """A two-dimensional table (array or data frame) whose columns keep their own types."""
+    refuse_dask(x)
     refuse_duplicate_names(x)
     if not is_frame(x):
         if sp.issparse(x):

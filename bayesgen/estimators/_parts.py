@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from bayesgen._kernels import one_blas_thread, row_blocks
 from bayesgen.estimators._shell import Shell
+from bayesgen.estimators._tables import is_dask
 from bayesgen.exceptions import UndefinedNumberError
 from bayesgen.statistics import Columns, Statistics
 
@@ -29,11 +30,6 @@ SLICE_CELLS = 1 << 20  # numbers of a slice: 8 MiB as float64
 DEFAULT_PRIOR = {"alpha": 1.0, "prior": None}
 
 M = TypeVar("M", bound=Callable[..., Any])
-
-
-def is_dask(x: Any) -> bool:
-    """Whether x is a dask array, data frame or series; dask is not imported."""
-    return type(x).__module__.partition(".")[0] == "dask"
 
 
 def row_parts(X: Any) -> list[tuple[slice, Any]] | None:

@@ -16,8 +16,9 @@ from bayesgen._math import logsumexp, safe_log
 from bayesgen._random import generator
 from bayesgen.estimators import _labels
 from bayesgen.estimators._options import check_choice, check_count
-from bayesgen.estimators._parts import by_parts, is_dask
+from bayesgen.estimators._parts import by_parts
 from bayesgen.estimators._shell import Shell
+from bayesgen.estimators._tables import is_dask
 from bayesgen.exceptions import ZeroProbabilityWarning
 from bayesgen.families.base import Labels, class_count
 from bayesgen.fit import LooResult

@@ -1,7 +1,8 @@
 """Learning from a stream: time against one fit in memory, peak memory, and the cost of a small batch.
 
-Run as ``python tests/benchmarks/streaming.py [--rows 1000000] [--columns 64] [--group 65536]``. Each figure is of a process
-of its own; memory is the peak of the resident set over what the process held before, after a small warm-up.
+Run as ``python tests/benchmarks/streaming.py [--rows 1000000] [--columns 64] [--group 65536]``. Each figure is of a
+process of its own; memory is the peak of the resident set over what the process held before (the pages of the file of
+a memory map are counted, which the system takes back when it needs them).
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ def main() -> None:
                 error = abs(out["evidence"] / base["evidence"] - 1)
                 print(
                     f"{model}: {how:8s} {out['seconds']:.2f} s, {out['seconds'] / base['seconds']:.2f}x; "
-                    f"peak +{out['MiB']:.0f} MiB (a memory map counts the pages of its file); evidence within {error:.0e}"
+                    f"peak +{out['MiB']:.0f} MiB; evidence within {error:.0e}"
                 )
     small_batches()
 
