@@ -289,6 +289,22 @@ def test_only_the_columns_used_are_read(rng: np.random.Generator, tmp_path: Path
     assert seen == [["u", "label"]]
 
 
+def test_an_index_of_pandas_is_no_column(rng: np.random.Generator, tmp_path: Path) -> None:
+    frame = frame_of(rng)[["u", "v", "label"]].set_index(pd.Index(rng.normal(size=N), name="time"))
+    frame.to_parquet(tmp_path / "rows.parquet")
+    stream = GaussianNB().fit_batches(tmp_path / "rows.parquet", target="label")
+    assert_same(GaussianNB().fit(frame[["u", "v"]], frame["label"]), stream, frame[["u", "v"]])
+
+
+def test_missing_numbers_of_arrow_are_missing() -> None:
+    columns = {"u": [1.0, None, 3.0, 5.0], "v": [1, None, 2, 3], "y": ["a", "a", "b", "b"]}
+    stream = GaussianNB().fit_batches([pa.table(columns)], target="y")
+    whole = GaussianNB().fit([[1.0, 1.0], [np.nan, np.nan], [3.0, 2.0], [5.0, 3.0]], columns["y"])
+    assert_allclose(stream.statistics_.features.weight, whole.statistics_.features.weight)
+    one = GaussianNB().fit_batches([pa.table(columns)], target="y", columns=["u"])
+    assert_allclose(one.statistics_.features.weight[:, 0], [1, 2])
+
+
 def test_errors_of_tables_name_the_column(rng: np.random.Generator, tmp_path: Path) -> None:
     frame = frame_of(rng)
     frame.to_parquet(tmp_path / "rows.parquet", row_group_size=100)

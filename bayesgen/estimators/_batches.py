@@ -17,6 +17,8 @@ from bayesgen.nuts import shows_progress
 
 __all__ = ["Batches"]
 
+TRANSPOSED_CELLS = 1 << 16  # numbers of a block that stays in cache while its columns are written
+
 EXPECTED = (
     "batches must be an iterable of (X, y) or (X, y, sample_weight); or, with target= for the name of the column of "
     "labels, of tables (data frames, Arrow record batches), a path of Parquet files, a pyarrow ParquetFile or Dataset"
@@ -143,32 +145,51 @@ def triples(
             raise ValueError(f"{EXPECTED}. Got a {type(batch).__name__}, and target=None")
         yield (*batch, None) if len(batch) == 2 else tuple(batch)
         return
+    special = [target] if sample_weight is None else [target, sample_weight]
     if hasattr(batch, "to_pandas") and hasattr(batch, "schema") and hasattr(batch, "num_rows"):  # Arrow
-        if len(set(batch.schema.names)) < len(batch.schema.names):
-            raise ValueError(f"duplicate column names among {batch.schema.names}")
-        table = batch.select(_selection(batch.schema.names, target, sample_weight, columns))
+        names = _selection(column_names(batch.schema), target, sample_weight, columns)
+        table, n = batch.select(names), len(names) - len(special)
         del batch
         for rows in row_blocks(table.num_rows, table.num_columns, SLICE_CELLS):
             piece = table.slice(rows.start, rows.stop - rows.start)
-            yield from triples(_pandas(piece), target, sample_weight, columns)
+            labels, *weights = (_pandas(piece.column(name)) for name in special)
+            yield _pandas(piece.select(names[:n])), labels, weights[0] if weights else None
         return
     if not hasattr(batch, "columns") or not hasattr(batch, "drop"):
         raise ValueError(f"{EXPECTED}. With target={target!r} expected a table; got a {type(batch).__name__}")
-    special = [target] if sample_weight is None else [target, sample_weight]
     names = _selection(list(batch.columns), target, sample_weight, columns)
     X = batch[[name for name in names if name not in special]]
     yield X, batch[target], None if sample_weight is None else batch[sample_weight]
 
 
 def _pandas(table: Any) -> Any:
+    """An Arrow column or table in pandas; of floats alone, with contiguous rows, as sums over rows want them."""
     try:
-        return table.to_pandas()
+        import pandas as pd
     except ImportError as error:
         raise ImportError("tables of Arrow are read through pandas: pip install 'bayesgen[parquet]'") from error
+    if not hasattr(table, "schema"):
+        return table.to_pandas()
+    if any(str(kind) != "double" for kind in table.schema.types):
+        return table.to_pandas(ignore_metadata=True)
+    columns = [np.asarray(column) for column in table.columns]
+    out = np.empty((table.num_rows, len(columns)))
+    for rows in row_blocks(len(out), len(columns), TRANSPOSED_CELLS):
+        for j, column in enumerate(columns):
+            out[rows, j] = column[rows]
+    return pd.DataFrame(out, columns=table.schema.names, copy=False)
+
+
+def column_names(schema: Any) -> list[str]:
+    """Names of the columns of an Arrow table; an index that pandas has stored among them is none."""
+    index = (schema.pandas_metadata or {}).get("index_columns", ())
+    return [name for name in schema.names if name not in index]
 
 
 def _selection(names: list[Any], target: str, sample_weight: str | None, columns: Sequence[str] | None) -> list[Any]:
     """Names of the columns that are used: X, then the target and the weights."""
+    if len(set(names)) < len(names):
+        raise ValueError(f"duplicate column names among {names}")
     special = [target] if sample_weight is None else [target, sample_weight]
     wanted = [n for n in names if n not in special] if columns is None else list(columns)
     for what, name in (("target", target), ("sample_weight", sample_weight), *(("columns", c) for c in wanted)):
@@ -214,10 +235,10 @@ def _arrow_batches(source: Any, select: Any) -> tuple[Iterable[Any], int | None]
     Record batches cut out of a row group would keep its columns in memory.
     """
     if hasattr(source, "read_row_group"):  # ParquetFile
-        names, n = select(source.schema_arrow.names), source.num_row_groups
+        names, n = select(column_names(source.schema_arrow)), source.num_row_groups
         return released(source.read_row_group(i, columns=names) for i in range(n)), n
     if hasattr(source, "get_fragments"):  # Dataset
-        names = select(source.schema.names)
+        names = select(column_names(source.schema))
         try:
             fragments = list(source.get_fragments())
         except ValueError:  # a filter, which only a scan applies
