@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from bayesgen._math import log_rising, safe_log
 
@@ -42,6 +43,17 @@ def _spans(n: int, parts: int) -> list[tuple[int, int]]:
     return list(pairwise(cut))
 
 
+@cache
+def _libraries() -> ThreadpoolController:
+    """The thread pools of the process: to find them takes milliseconds."""
+    return ThreadpoolController()
+
+
+def one_blas_thread() -> Any:
+    """A context in which BLAS runs in the calling thread."""
+    return _libraries().limit(limits=1, user_api="blas")
+
+
 def _map_rows(work: Callable[[int, int], Any], n: int, cells: int) -> list[Any]:
     """work(lo, hi) over all rows: in two threads with one BLAS thread each when there is much to do.
 
@@ -51,7 +63,7 @@ def _map_rows(work: Callable[[int, int], Any], n: int, cells: int) -> list[Any]:
         return [work(0, n)]
     # NumPy's error state belongs to the context of the caller: each thread gets a copy.
     jobs = [(copy_context(), span) for span in _spans(n, 2)]
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(2) as pool:
+    with one_blas_thread(), ThreadPoolExecutor(2) as pool:
         return list(pool.map(lambda job: job[0].run(work, *job[1]), jobs))
 
 
@@ -175,8 +187,10 @@ def _pilots(x: Any, codes: np.ndarray, weights: np.ndarray | None, n_classes: in
             index = index[weights[index] > 0]
             w = weights[index]
         block = rows(x, index).astype(float)
-        with np.errstate(over="ignore", invalid="ignore"):
-            out[k] = block[0] + np.average(block - block[0], axis=0, weights=w)
+        out[k] = block[0]
+        if len(block) > 1:
+            with np.errstate(over="ignore", invalid="ignore"):
+                out[k] += np.average(block - block[0], axis=0, weights=w)
     return out
 
 

@@ -29,6 +29,8 @@ class _Prior:
     def _require(self, name: str, good: Any, expected: str, optional: bool = False) -> None:
         """Check a field; arrays are kept as read-only copies."""
         value = getattr(self, name)
+        if type(value) is float and abs(value) <= LARGEST and good(value):
+            return
         if (value is None and optional) or is_distribution(value):
             return
         try:

@@ -17,8 +17,10 @@ from sklearn.utils.validation import check_consistent_length
 
 from bayesgen.class_prior import ClassPrior
 from bayesgen.estimators import _input, _labels
+from bayesgen.estimators._batches import Batches
 from bayesgen.estimators._explain import Explaining
 from bayesgen.estimators._novelty import Novelty
+from bayesgen.estimators._parts import NO_ROWS, summarise
 from bayesgen.estimators._posterior import Posterior
 from bayesgen.estimators._prediction import Prediction
 from bayesgen.estimators._program import Program
@@ -37,13 +39,10 @@ from bayesgen.families.normal_statistics import sum_patterns
 from bayesgen.fit import SAMPLED, Fit, read_only
 from bayesgen.statistics import Columns, Statistics
 
-NO_ROWS = (
-    "likelihood_power='loo' is learned from all rows together, which are not kept: with partial_fit, merge, forget or "
-    "from_statistics use likelihood_power=1.0, then tune_likelihood_power(X, y)"
-)
 
-
-class GenerativeBase(Prediction, Explaining, Novelty, Posterior, Program, Storing, Unlabelled, ClassifierMixin, Shell):
+class GenerativeBase(
+    Prediction, Explaining, Novelty, Posterior, Program, Storing, Unlabelled, Batches, ClassifierMixin, Shell
+):
     """Base of all estimators: learning, merging, forgetting, and what was learned."""
 
     # ------------------------------------------------------------------ learning
@@ -83,7 +82,7 @@ class GenerativeBase(Prediction, Explaining, Novelty, Posterior, Program, Storin
     def _powered(self, fit: Fit, rows: Any) -> Fit:
         """The fit with its likelihood power, as given or learned from the rows."""
         if self.likelihood_power != "loo":
-            return replace(fit, power=float(self.likelihood_power))
+            return fit if self.likelihood_power == 1.0 else replace(fit, power=float(self.likelihood_power))
         if rows is None:
             raise ValueError(NO_ROWS)
         fit.check_predictive()
@@ -109,11 +108,22 @@ class GenerativeBase(Prediction, Explaining, Novelty, Posterior, Program, Storin
         """See `Shell._learn`."""
         self._check_params()
         known = None if before is None else before.columns
-        all_rows = classes is None  # `fit`: there will be no other batch
+        new, rows, without = summarise(self, X, y, sample_weight, classes, known)
+        if before is not None:
+            new = self._join(_statistics(before), new)
+        # Without `classes` this is `fit`: there will be no other batch.
+        kept = rows if classes is None else None
+        learned = self._make(new.classes, new.class_count, new.features, new.columns, kept)
+        return learned if without is None else learn_unlabelled(self, learned, (rows[0], Labels(*rows[1:])), without)
+
+    def _summarise(
+        self, X: Any, y: Any, sample_weight: Any, classes: Any, known: Columns | None, part: bool = False
+    ) -> tuple[Statistics, Any, Any]:
+        """See `Shell._summarise`."""
         X, holder = self._read(X, known)
-        y, known_label = _labels.split_labels(y, self.unlabelled is not None)
+        y, known_label = _labels.split_labels(y, self.unlabelled is not None, part or classes is not None)
         check_consistent_length(X, known_label)
-        weights = _labels.check_weights(sample_weight, known_label)
+        weights = _labels.check_weights(sample_weight, known_label, may_vanish=part)
         columns = self._columns(X, holder, known, weights)
         x = self._encode(X, columns, purpose="fit")
         classes = np.unique(y) if classes is None else classes
@@ -124,12 +134,7 @@ class GenerativeBase(Prediction, Explaining, Novelty, Posterior, Program, Storin
         labels = Labels(codes, weights)
         stats = self._stats(stated, x, labels, columns)
         count = class_count(labels, len(classes))
-        if before is not None:
-            old = self._adapt(before.fit.features.stats, before.columns, columns)
-            stats = stated.merge(old, stats)
-            count = before.fit.count + count
-        learned = self._make(classes, count, stats, columns, (x, codes, weights) if all_rows else None)
-        return learned if without is None else learn_unlabelled(self, learned, (x, labels), without)
+        return Statistics(classes, count, stats, columns), (x, codes, weights), without
 
     def _commit(self, learned: Learned) -> Self:
         self._learned = learned
@@ -146,9 +151,11 @@ class GenerativeBase(Prediction, Explaining, Novelty, Posterior, Program, Storin
         Parameters
         ----------
         X : array, sparse matrix or data frame, (n_samples, n_features)
-            Training rows.
+            Training rows. Those of a dask array or data frame, a memory map or a sharded `jax.Array` are summed up part
+            by part, where they are.
         y : array (n_samples,)
-            Class labels. With ``unlabelled="em"``, -1 (among whole numbers), NaN or None where it is not known.
+            Class labels; with dask rows also a dask array or series of the same blocks. With ``unlabelled="em"``, -1
+            (among whole numbers), NaN or None where it is not known.
         sample_weight : array (n_samples,), optional
             Non-negative weights: powers of the likelihood. Whole weights equal repeated rows.
 
@@ -221,18 +228,26 @@ class GenerativeBase(Prediction, Explaining, Novelty, Posterior, Program, Storin
         if isinstance(other, GenerativeBase) and type(other) is not type(self):
             raise ValueError(f"cannot merge {type(other).__name__} into {type(self).__name__}: different models")
         self._check_statistics(theirs)
-        columns = self._join_columns(mine.columns, theirs.columns)
-        classes = _labels.join_classes(mine.classes, theirs.classes)
+        joined = self._join(mine, theirs)
+        return self._commit(self._make(joined.classes, joined.class_count, joined.features, joined.columns))
+
+    def _join(self, a: Statistics, b: Statistics) -> Statistics:
+        """See `Shell._join`."""
+        columns = a.columns if a.columns is b.columns else self._join_columns(a.columns, b.columns)
+        classes = a.classes if a.classes is b.classes else _labels.join_classes(a.classes, b.classes)
         stated = self._stated(columns, len(classes))
         moved = []
-        for part in (mine, theirs):
+        for part in (a, b):
             stats = self._adapt(part.features, part.columns, columns)
-            positions = _labels.encode_labels(part.classes, classes)
-            count = np.zeros(len(classes))
-            count[positions] = part.class_count
-            moved.append((stated.reclass(stats, positions, len(classes)), count))
-        (a, n_a), (b, n_b) = moved
-        return self._commit(self._make(classes, n_a + n_b, stated.merge(a, b), columns))
+            count = part.class_count
+            if len(part.classes) < len(classes):
+                positions = _labels.encode_labels(part.classes, classes)
+                count = np.zeros(len(classes))
+                count[positions] = part.class_count
+                stats = stated.reclass(stats, positions, len(classes))
+            moved.append((stats, count))
+        (first, n_a), (second, n_b) = moved
+        return Statistics(classes, n_a + n_b, stated.merge(first, second), columns)
 
     def _check_statistics(self, s: Statistics) -> None:
         """Raise unless the statistics are of this model, with counts for every class."""
@@ -371,9 +386,7 @@ class GenerativeBase(Prediction, Explaining, Novelty, Posterior, Program, Storin
     @property
     def statistics_(self) -> Statistics:
         """Sufficient statistics; see `from_statistics` and `merge`."""
-        learned = self._state()
-        fit = learned.fit
-        return Statistics(fit.classes, fit.count, fit.features.stats, learned.columns)
+        return _statistics(self._state())
 
     def from_statistics(self, statistics: Statistics) -> Self:
         """Learn from sufficient statistics instead of rows.
@@ -416,6 +429,11 @@ class GenerativeBase(Prediction, Explaining, Novelty, Posterior, Program, Storin
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = getattr(self, "missing", "error") == "marginalize"
         return tags
+
+
+def _statistics(learned: Learned) -> Statistics:
+    fit = learned.fit
+    return Statistics(fit.classes, fit.count, fit.features.stats, learned.columns)
 
 
 def check_class_function(class_prior: ClassPrior) -> None:

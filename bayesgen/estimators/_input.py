@@ -8,10 +8,18 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
-from bayesgen.estimators._tables import column_names, holds_texts, is_frame, numeric_frame, refuse_duplicate_names
+from bayesgen.estimators._tables import (
+    column_names,
+    holds_texts,
+    is_frame,
+    numeric_frame,
+    refuse_dask,
+    refuse_duplicate_names,
+)
 from bayesgen.families.base import column_name
 from bayesgen.statistics import Columns
 
+FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 LARGEST_COUNT = 1e200  # sums of larger values would leave float64
 
 
@@ -33,6 +41,14 @@ def check_numeric(estimator: Any, x: Any, columns: Columns | None) -> tuple[Any,
 
     Columns are not checked for NaN or infinity here.
     """
+    if _is_plain(x, columns):  # what scikit-learn's checks would give back, which take longer than a row does
+        holder = stand_in(estimator, columns)
+        holder.n_features_in_ = x.shape[1]
+        return x, holder
+    values = _known_frame(x, columns)
+    if values is not None:
+        return values, stand_in(estimator, columns)
+    refuse_dask(x)
     refuse_duplicate_names(x)
     if is_frame(x):
         refuse_empty(x)
@@ -61,6 +77,27 @@ def check_numeric(estimator: Any, x: Any, columns: Columns | None) -> tuple[Any,
         ensure_all_finite=False,
     )
     return x, holder
+
+
+def _is_plain(x: Any, columns: Columns | None) -> bool:
+    """Whether x is a matrix of floats that needs no conversion, of as many columns as are known, without names."""
+    return (
+        type(x) is np.ndarray
+        and x.ndim == 2
+        and x.size > 0
+        and x.dtype in FLOATS
+        and (columns is None or (columns.names is None and columns.n_features == x.shape[1]))
+    )
+
+
+def _known_frame(x: Any, columns: Columns | None) -> np.ndarray | None:
+    """The matrix of a pandas data frame of floats that has the columns known; None for others."""
+    if columns is None or columns.names is None or not hasattr(x, "iloc") or not hasattr(x, "columns"):
+        return None
+    if x.shape[0] == 0 or not np.array_equal(np.asarray(x.columns, dtype=object), columns.names):
+        return None
+    values = x.to_numpy()
+    return values if values.dtype in FLOATS else None
 
 
 def check_finite(x: Any, names: Any, allow_nan: bool, advice: str, squares: bool = False) -> None:
@@ -117,6 +154,7 @@ def drop_weightless(x: Any, codes: np.ndarray, w: np.ndarray | None) -> tuple[An
 
 def check_table(estimator: Any, x: Any, columns: Columns | None) -> tuple[Any, Any]:
     """A two-dimensional table (array or data frame) whose columns keep their own types."""
+    refuse_dask(x)
     refuse_duplicate_names(x)
     if not is_frame(x):
         if sp.issparse(x):

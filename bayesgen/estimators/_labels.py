@@ -18,6 +18,8 @@ def _column(y: Any) -> np.ndarray:
     """Labels as a 1-D array, in which missing ones are still told from the others."""
     if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
         raise ValueError("y has masked entries: every row needs a label (drop the rows)")
+    if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biuU":
+        return y
     dtype = getattr(y, "dtype", None)
     if dtype is not None and not isinstance(dtype, np.dtype):  # nullable, categorical, polars
         y = np.asarray(y, dtype=object)
@@ -43,8 +45,11 @@ def plain_labels(y: Any) -> np.ndarray:
     return np.array(y.tolist())
 
 
-def check_labels(y: Any) -> np.ndarray:
-    """Labels of a training set; raises for a continuous target, NaN, or mixed types."""
+def check_labels(y: Any, part: bool = False) -> np.ndarray:
+    """Labels of a training set, or of a part of one; raises for a continuous target, NaN, or mixed types.
+
+    In a part, labels that are as many as rows are no sign of a target that is no class.
+    """
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None")
     y = plain_labels(y)
@@ -53,14 +58,15 @@ def check_labels(y: Any) -> np.ndarray:
             raise ValueError("Input y contains infinity: every row needs a label")
         if np.abs(y.astype(float)).max(initial=0.0) > 2.0**53:
             raise ValueError("y holds numbers too large to be whole labels; use integers or strings")
-    check_classification_targets(y)
+    if not part or y.dtype.kind not in "biuU":
+        check_classification_targets(y)
     return y
 
 
-def split_labels(y: Any, allow_unknown: bool) -> tuple[np.ndarray, np.ndarray]:
+def split_labels(y: Any, allow_unknown: bool, part: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """The known labels, and which rows have one, (n,): whole numbers -1, NaN and None say that it is not known."""
     if not allow_unknown or y is None:
-        y = check_labels(y)
+        y = check_labels(y, part)
         return y, np.ones(len(y), dtype=bool)
     column = _column(y)
     known = ~is_missing(column)
@@ -93,10 +99,13 @@ def join_classes(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.unique(np.concatenate([a, b]))
 
 
-def check_weights(sample_weight: Any, x: Any) -> np.ndarray | None:
-    """Row weights (n,), non-negative with a positive sum; None stays None."""
+def check_weights(sample_weight: Any, x: Any, may_vanish: bool = False) -> np.ndarray | None:
+    """Row weights (n,), non-negative with a positive sum (unless they may all be 0); None stays None."""
     if sample_weight is None:
         return None
+    if may_vanish and not np.asarray(sample_weight).any():
+        # scikit-learn refuses them, so it is asked about others of this shape.
+        return np.zeros_like(check_weights(np.ones(np.shape(sample_weight)), x))
     try:
         w = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
     except ValueError as error:

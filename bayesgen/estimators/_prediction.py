@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.special import expit, ndtri
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_consistent_length
 
 from bayesgen._kernels import row_blocks
@@ -15,7 +16,9 @@ from bayesgen._math import logsumexp, safe_log
 from bayesgen._random import generator
 from bayesgen.estimators import _labels
 from bayesgen.estimators._options import check_choice, check_count
+from bayesgen.estimators._parts import by_parts
 from bayesgen.estimators._shell import Shell
+from bayesgen.estimators._tables import is_dask
 from bayesgen.exceptions import ZeroProbabilityWarning
 from bayesgen.families.base import Labels, class_count
 from bayesgen.fit import LooResult
@@ -38,16 +41,19 @@ class Prediction(Shell):
             return None
         return safe_log(_labels.check_class_prior(class_prior, len(self.classes_)))
 
+    @by_parts
     def predict_joint_log_proba(self, X: Any) -> np.ndarray:
         """Log of p(x, y) for each row and class, (n_samples, n_classes), by the estimator's route."""
         fit = self._fit_value
         return fit.log_joint(self._rows(X))
 
+    @by_parts
     def predict_log_proba(self, X: Any, class_prior: Any = None) -> np.ndarray:
         """Log of p(y | x), (n_samples, n_classes); see `predict_proba`."""
         fit = self._fit_value
         return normalise(fit.relative_scores(self._rows(X), self._log_class(class_prior)))
 
+    @by_parts
     def predict_proba(self, X: Any, class_prior: Any = None) -> np.ndarray:
         """p(y | x) of each row and class.
 
@@ -66,6 +72,7 @@ class Prediction(Shell):
         fit = self._fit_value
         return probabilities(fit.relative_scores(self._rows(X), self._log_class(class_prior)))
 
+    @by_parts
     def predict(self, X: Any, class_prior: Any = None) -> np.ndarray:
         """The most probable class of each row, (n_samples,); ties go to the first class."""
         fit = self._fit_value
@@ -76,9 +83,18 @@ class Prediction(Shell):
         codes[impossible] = (fit.log_class if log_class is None else log_class).argmax()
         return fit.classes[codes]
 
+    @by_parts
     def score_samples(self, X: Any) -> np.ndarray:
         """Log of p(x) for each row, (n_samples,): low values are rows unlike the training set."""
         return logsumexp(self.predict_joint_log_proba(X))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of the rows, by weight, whose class is predicted."""
+        if is_dask(X):
+            from bayesgen.estimators._dask import score_blocks
+
+            return score_blocks(self, X, y, sample_weight)
+        return ClassifierMixin.score(self, X, y, sample_weight)
 
     def sample_proba(self, X: Any, n_draws: int = 1000, random_state: Any = None) -> np.ndarray:
         """p(y | x, parameters) for draws of the parameters from their posterior.

@@ -16,7 +16,7 @@ from bayesgen.families.base import Family, Labels, dense
 from bayesgen.families.normal_statistics import PatternStats
 from bayesgen.fit import ROUTES, SAMPLED, FeatureFit, Fit
 from bayesgen.own_priors import split
-from bayesgen.statistics import Columns
+from bayesgen.statistics import Columns, Statistics
 
 __all__ = ["Learned", "Shell"]
 
@@ -207,4 +207,21 @@ class Shell(BaseEstimator):
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any, before: Learned | None) -> Learned:
         """What is learned from a training set on top of what was learned before."""
+        raise NotImplementedError
+
+    def _summarise(
+        self, X: Any, y: Any, sample_weight: Any, classes: Any, known: Columns | None, part: bool = False
+    ) -> tuple[Statistics, Any, Any]:
+        """Statistics of the labelled rows; these rows encoded (x, codes, weights); and those without a label, or None.
+
+        The classes are those given, or those of y; a part of a training set may have no weight at all.
+        """
+        raise NotImplementedError
+
+    def _make(self, classes: np.ndarray, count: np.ndarray, stats: Any, columns: Columns, rows: Any = None) -> Learned:
+        """The learned value from statistics; `rows` (x, codes, weights) are there after `fit` alone."""
+        raise NotImplementedError
+
+    def _join(self, a: Statistics, b: Statistics) -> Statistics:
+        """Statistics of two sets of rows together, over the union of their classes and levels."""
         raise NotImplementedError

@@ -29,6 +29,20 @@ def column_names(x: Any) -> list[Any] | None:
     return list(x.columns) if is_frame(x) else None
 
 
+def is_dask(x: Any) -> bool:
+    """Whether x is a dask array, data frame or series; dask is not imported."""
+    return type(x).__module__.partition(".")[0] == "dask"
+
+
+def refuse_dask(x: Any) -> None:
+    """Raise for a dask collection, where rows must be in memory."""
+    if is_dask(x):
+        raise ValueError(
+            f"X is a dask {type(x).__name__}, and this method takes rows in memory: pass X.compute(), or map it over "
+            "the blocks. fit, partial_fit, score and the predictions take dask collections"
+        )
+
+
 def refuse_duplicate_names(x: Any) -> None:
     """Raise if a data frame has two columns of one name: a match by name would be ambiguous."""
     names = column_names(x)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,6 +11,7 @@ from bayesgen.estimators import _input
 from bayesgen.estimators._axes import DiscriminantAxes, check_components
 from bayesgen.estimators._base import GenerativeBase
 from bayesgen.estimators._options import DROP_NAN, check_choice, check_missing, own_prior
+from bayesgen.estimators._parts import by_parts
 from bayesgen.estimators._prediction import warn_impossible
 from bayesgen.families._all import (
     Gaussian,
@@ -27,6 +29,12 @@ from bayesgen.priors import NormalInverseGamma, NormalInverseWishart
 from bayesgen.statistics import Columns
 
 __all__ = ["GaussianDiscriminantAnalysis", "GaussianNB"]
+
+
+@functools.cache
+def default_prior(kind: type) -> Any:
+    """The default value of a kind of prior, made and checked once."""
+    return kind()
 
 
 class _GaussianBase(GenerativeBase):
@@ -47,7 +55,7 @@ class _GaussianBase(GenerativeBase):
     def _check_prior(self, kind: type) -> Any:
         """The prior as a value of `kind`, "reference" or "evidence"."""
         if self.prior is None:
-            return kind()
+            return default_prior(kind)
         if isinstance(self.prior, kind) or (isinstance(self.prior, str) and self.prior in ("reference", "evidence")):
             return self.prior
         if own_prior(self.prior) is not None:
@@ -68,6 +76,7 @@ class _GaussianBase(GenerativeBase):
     def _stats(self, stated: Any, x: Any, labels: Labels, columns: Columns) -> Any:
         return stated.stats(x, labels, columns.names)
 
+    @by_parts
     def decision_function(self, X: Any) -> np.ndarray:
         """Two classes: the log odds of the second, (n_samples,); more: ln p(x, y), (n_samples, n_classes)."""
         joint = self._fit_value.log_scores(self._rows(X))

@@ -122,7 +122,7 @@ def check_scale(x: Any, scatter: np.ndarray, names: Names) -> None:
             f"{column_name(int(j), names)} has values so large that their squares overflow float64; "
             "change its unit (rescale the column)"
         )
-    for j in np.flatnonzero(scatter < 1e-290):
+    for j in np.flatnonzero(scatter < 1e-290) if x.shape[0] > 1 else ():
         values = _kernels.rows(x, slice(None))[:, j]
         values = values[~np.isnan(values)]
         if values.size and 0 < values.max() - values.min() < 1e-140:

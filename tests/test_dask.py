@@ -1,0 +1,249 @@
+"""Dask arrays and data frames: statistics of blocks, joined; predictions block by block."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+
+from bayesgen import (
+    BernoulliNB,
+    CategoricalNB,
+    GaussianDiscriminantAnalysis,
+    GaussianNB,
+    MixedNB,
+    MultinomialNB,
+    NormalInverseWishart,
+    NUTSOptions,
+    PoissonNB,
+)
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+
+N = 200
+
+
+@pytest.fixture
+def rows(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """X and y; the class 2 is in the last block only."""
+    y = np.where(np.arange(N) < 170, rng.integers(0, 2, N), 2)
+    return rng.normal(size=(N, 4)) + y[:, None] + 100.0, y
+
+
+@pytest.fixture
+def frame(rows: tuple[np.ndarray, np.ndarray], rng: np.random.Generator) -> pd.DataFrame:
+    X, y = rows
+    kinds = np.array(["p", "q", "r"])[np.minimum(rng.integers(0, 3, N), 1 + (y == 2))]
+    return pd.DataFrame(X, columns=list("abcd")).assign(kind=kinds, y=np.array(["u", "v", "w"])[y], weight=1.5)
+
+
+def assert_same(whole: Any, model: Any, X: Any) -> None:
+    assert_array_equal(whole.classes_, model.classes_)
+    assert_allclose(whole.log_evidence_, model.log_evidence_, rtol=1e-12)
+    assert_allclose(whole.predict_joint_log_proba(X), model.predict_joint_log_proba(X), rtol=1e-10)
+
+
+@pytest.mark.parametrize("make", [GaussianNB, GaussianDiscriminantAnalysis, PoissonNB, CategoricalNB, MixedNB])
+def test_arrays(make: Any, rows: tuple[np.ndarray, np.ndarray]) -> None:
+    X, y = rows
+    X = np.floor(X) if make in (PoissonNB, CategoricalNB) else X
+    w = np.arange(N) % 3
+    whole = make().fit(X, y, w)
+    blocks = da.from_array(X, chunks=(30, 3))  # columns are cut as well
+    assert_same(whole, make().fit(blocks, da.from_array(y, chunks=70), da.from_array(w, chunks=30)), X)
+    assert_same(whole, make().fit(blocks, y, w), X)  # labels in memory are cut to match
+    assert_same(make().fit(X, y), make().fit(blocks, y, 1.0), X)
+
+
+def test_predictions_are_lazy_and_of_known_shape(rows: tuple[np.ndarray, np.ndarray]) -> None:
+    X, y = rows
+    model = GaussianNB().fit(X, np.array(["u", "v", "w"])[y])
+    blocks = da.from_array(X, chunks=(64, 4))
+    for method in ("predict_proba", "predict_log_proba", "predict_joint_log_proba", "decision_function"):
+        lazy = getattr(model, method)(blocks)
+        assert isinstance(lazy, da.Array)
+        assert lazy.shape == (N, 3)
+        assert lazy.chunks == ((64, 64, 64, 8), (3,))
+        assert lazy.dtype == float
+        assert_array_equal(lazy.compute(), getattr(model, method)(X))
+    assert_array_equal(model.score_samples(blocks).compute(), model.score_samples(X))
+    lazy = model.predict(blocks)
+    assert (lazy.shape, lazy.dtype) == ((N,), np.dtype("<U1"))
+    prior = [0.8, 0.1, 0.1]
+    assert_array_equal(model.predict(blocks, class_prior=prior).compute(), model.predict(X, prior))
+    proba, before = model.predict_proba(blocks), model.predict_proba(X)
+    two = model.fit(X[:170], y[:170])  # what was asked for does not change
+    assert_array_equal(proba.compute(), before)
+    assert two.decision_function(blocks).shape == (N,)
+    assert_array_equal(two.decision_function(blocks).compute(), two.decision_function(X))
+    assert two.score(blocks, da.from_array(y, chunks=64)) == pytest.approx(two.score(X, y))
+    assert two.score(blocks, y, np.arange(N)) == pytest.approx(two.score(X, y, np.arange(N)))
+
+
+def test_frames_with_empty_partitions(frame: pd.DataFrame) -> None:
+    frames = dd.from_pandas(frame, npartitions=5)
+    frames = dd.concat([frames[frames.a > 1e9], frames[frames.a > 0]], interleave_partitions=True)
+    frames = frames[frames.a > 0]
+    X, names = frame.drop(columns=["y", "weight"]), ["a", "b", "c", "d", "kind"]
+    for make, columns in ((GaussianNB, names[:4]), (MixedNB, names), (CategoricalNB, ["kind"])):
+        whole = make().fit(X[columns], frame["y"], frame["weight"])
+        model = make().fit(frames[columns], frames["y"], frames["weight"])
+        assert model.feature_names_in_.tolist() == columns
+        assert_same(whole, model, X[columns])
+        lazy = model.predict_proba(frames[columns])
+        assert np.isnan(lazy.shape[0])
+        assert lazy.shape[1:] == (3,)
+        assert_array_equal(lazy.compute(), model.predict_proba(X[columns]))
+        assert_array_equal(model.predict(frames[columns]).compute(), whole.predict(X[columns]))
+        assert model.score(frames[columns], frames["y"]) == pytest.approx(whole.score(X[columns], frame["y"]))
+    assert model.categories_[0].tolist() == ["p", "q", "r"]
+
+
+def test_sparse_blocks(rng: np.random.Generator) -> None:
+    counts, y = rng.poisson(0.5, size=(N, 30)), rng.integers(0, 2, N)
+    X = sp.csr_array(counts)
+    blocks = da.from_array(counts, chunks=(60, 30)).map_blocks(sp.csr_array)
+    for make in (MultinomialNB, BernoulliNB, PoissonNB):
+        model = make().fit(blocks, da.from_array(y, chunks=60))
+        assert_same(make().fit(X, y), model, X)
+        assert_allclose(model.predict_proba(blocks).compute(), model.predict_proba(X), rtol=1e-12)
+
+
+def test_a_prior_for_each_class(rows: tuple[np.ndarray, np.ndarray]) -> None:
+    X, y = rows
+    prior = NormalInverseWishart(mean=np.full((3, 4), 100.0), mean_precision=1.0, df=9.0, scale=np.eye(4))
+    make = lambda: GaussianDiscriminantAnalysis(prior=prior, class_prior=[0.5, 0.2, 0.3])  # noqa: E731
+    assert_same(make().fit(X, y), make().fit(da.from_array(X, chunks=(40, 4)), y), X)
+
+
+def test_partial_fit_of_blocks(frame: pd.DataFrame) -> None:
+    X, y = frame[["a", "kind"]], frame["y"]
+    model = MixedNB().partial_fit(dd.from_pandas(X[:90], npartitions=3), dd.from_pandas(y[:90], 3), ["u", "v", "w"])
+    model.partial_fit(X[90:120], y[90:120])
+    model.partial_fit(dd.from_pandas(X[120:], npartitions=2), dd.from_pandas(y[120:], npartitions=2))
+    assert_same(MixedNB().fit(X, y), model, X)
+    with pytest.raises(ValueError, match="classes must be passed on the first call"):
+        MixedNB().partial_fit(dd.from_pandas(X, npartitions=3), dd.from_pandas(y, npartitions=3))
+
+
+def test_errors_name_the_block_and_change_nothing(rows: tuple[np.ndarray, np.ndarray]) -> None:
+    X, y = rows
+    model = GaussianNB().fit(X, y)
+    before = model._learned
+    broken = X.copy()
+    broken[150, 2] = np.inf
+    blocks, labels = da.from_array(X, chunks=(40, 4)), da.from_array(y, chunks=40)
+    frames = dd.from_pandas(pd.DataFrame(X), npartitions=4)
+    cases: list[tuple[Any, Any, str]] = [
+        (da.from_array(broken, chunks=(40, 4)), labels, "block 3: Input X contains infinity: column 2"),
+        (blocks, labels[:-1], "y has 199 entries; X has 200 rows"),
+        (blocks, None, "requires y"),
+        (X, labels, "y is a dask collection, but X is a ndarray"),
+        (blocks[:, 0], labels, "Expected 2D array"),
+        (frames, y, "lengths of the blocks of X are not known"),
+        (frames, labels, "y has 5 partitions; X has 4"),
+        (blocks, labels + 0.5, r"block \d: Unknown label type"),
+        (blocks[:0], labels[:0], "no rows"),
+    ]
+    for X_, y_, message in cases:
+        with pytest.raises(ValueError, match=message):
+            model.fit(X_, y_)
+        assert model._learned is before
+    with pytest.raises(ValueError, match="X has 3 features, but GaussianNB is expecting 4"):
+        model.predict(blocks[:, :3])
+    with pytest.raises(ValueError, match="zero for every row"):
+        model.fit(blocks, labels, da.zeros(N, chunks=40))
+
+
+def test_what_needs_all_rows(rows: tuple[np.ndarray, np.ndarray]) -> None:
+    blocks, y = da.from_array(rows[0], chunks=(40, 4)), rows[1]
+    with pytest.raises(ValueError, match=r"dask.*tune_likelihood_power"):
+        GaussianNB(likelihood_power="loo").fit(blocks, y)
+    with pytest.raises(ValueError, match="likelihood='rows' needs the rows themselves"):
+        GaussianNB(inference=NUTSOptions(20, 20, 1, likelihood="rows")).fit(blocks, y).predict(blocks).compute()
+    with pytest.raises(ValueError, match="not fitted"):
+        GaussianNB().predict(blocks)
+    model = GaussianNB().fit(blocks, y)
+    for method in (model.sample_proba, lambda x: model.loo(x, y), lambda x: model.forget(x, y), model.log_odds):
+        with pytest.raises(ValueError, match="X is a dask Array, and this method takes rows in memory"):
+            method(blocks)
+
+
+def test_rows_are_never_together(rows: tuple[np.ndarray, np.ndarray]) -> None:
+    """No task sees more than one block; what leaves a block is its statistics."""
+    from dask.callbacks import Callback
+
+    class Results(Callback):
+        seen: list[Any] = []
+
+        def _posttask(self, key: Any, result: Any, *rest: Any) -> None:
+            self.seen.append(result)
+
+    X, y = rows
+    with Results(), dask.config.set(scheduler="sync"):
+        GaussianNB().fit(da.from_array(X, chunks=(20, 4)), da.from_array(y, chunks=20))
+    arrays = [r for r in Results.seen if isinstance(r, np.ndarray) and r.ndim == 2]
+    assert Results.seen
+    assert all(len(a) <= 20 or a is X for a in arrays)
+
+
+def test_dask_is_imported_for_dask_input_only() -> None:
+    code = (
+        "import sys, numpy as np, bayesgen\n"
+        "m = bayesgen.GaussianNB().fit(np.eye(4), [0, 0, 1, 1]); m.predict(np.eye(4))\n"
+        "m.fit_batches([(np.eye(4), [0, 0, 1, 1])])\n"
+        "print([n for n in sys.modules if n.split('.')[0] in ('dask', 'distributed')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=110, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_worker_killed_in_the_middle_costs_a_retry(
+    rows: tuple[np.ndarray, np.ndarray], tmp_path: Path, data: Callable[[str], pd.DataFrame]
+) -> None:
+    distributed = pytest.importorskip("distributed")
+    X, y = rows
+    flag = str(tmp_path / "killed")
+
+    def load(i: int) -> np.ndarray:
+        import os
+        import time
+
+        if i == 3 and not os.path.exists(flag):
+            time.sleep(1.0)  # the other blocks are done or under way
+            with open(flag, "w"):
+                pass
+            os._exit(1)  # the process is gone, as if killed
+        return X[20 * i : 20 * i + 20]
+
+    blocks = da.concatenate([da.from_delayed(dask.delayed(load)(i), (20, 4), float) for i in range(10)])
+    penguins = data("penguins")
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "60s"}),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster),
+    ):
+        model = GaussianDiscriminantAnalysis().fit(blocks, da.from_array(y, chunks=20))
+        assert Path(flag).exists()
+        assert_same(GaussianDiscriminantAnalysis().fit(X, y), model, X)
+        assert_array_equal(model.predict(blocks).compute(), model.predict(X))
+        frames = dd.from_pandas(penguins, npartitions=3)
+        table = MixedNB(blocks="auto").fit(frames.drop(columns="species"), frames["species"])
+        features = penguins.drop(columns="species")
+        assert_same(MixedNB().fit(features, penguins["species"]), table, features)
+        assert table.score(frames.drop(columns="species"), frames["species"]) > 0.9
