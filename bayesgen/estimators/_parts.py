@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import copy
 import functools
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-import jax
 import numpy as np
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_consistent_length
@@ -38,7 +38,8 @@ def row_parts(X: Any) -> list[tuple[slice, Any]] | None:
         return None
     if isinstance(X, np.memmap) and X.ndim == 2 and X.size > SLICE_CELLS:
         return [(rows, X[rows]) for rows in row_blocks(len(X), X.shape[1], SLICE_CELLS)]
-    if isinstance(X, jax.Array) and not isinstance(X, jax.core.Tracer) and X.ndim == 2:
+    jax = sys.modules.get("jax")  # where it was not imported, X is none of its arrays
+    if jax is not None and isinstance(X, jax.Array) and not isinstance(X, jax.core.Tracer) and X.ndim == 2:
         if not X.is_fully_addressable:
             raise ValueError(
                 "X is a jax.Array of which this process holds only some shards: fit each process on its own rows, then "
