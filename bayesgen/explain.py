@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -305,8 +305,9 @@ class Explanation:
             How many columns; default: all that say anything.
         prob : float
             Posterior probability of the intervals.
-        feature_names : sequence, optional
-            Column names of a model fitted on an array, such as ``CountVectorizer.get_feature_names_out()``.
+        feature_names : sequence or dict, optional
+            Column names of a model fitted on an array, such as ``CountVectorizer.get_feature_names_out()``, or
+            positions by name, as in its ``vocabulary_``.
 
         Returns
         -------
@@ -327,6 +328,7 @@ class Explanation:
             reach = ndtri((1 + prob) / 2) * found.sd[at]
             data |= {"sd": found.sd[at], "lower": data["log_odds"] - reach, "upper": data["log_odds"] + reach}
         out = pd.DataFrame(data, index=pd.Index([names[j] for j in at], name="feature"))
+        out.columns.name = found.title  # which class a positive number speaks for
         out.attrs = {"label": found.label, "against": found.against, "prior": found.prior, "total": found.total}
         return out
 
@@ -349,7 +351,12 @@ class Explanation:
         """Names of the columns: those given, those of the data frame, or positions."""
         if feature_names is None:
             return self.feature_names.tolist()
-        names = list(feature_names)
+        if isinstance(feature_names, Mapping):  # a vocabulary: positions by name
+            names = sorted(feature_names, key=feature_names.__getitem__)
+        elif isinstance(feature_names, Set):
+            raise ValueError("feature_names is a set, which has no order; give a list, in the order of the columns")
+        else:
+            names = list(feature_names)
         if len(names) != self.columns.n_features:
             raise ValueError(f"feature_names has {len(names)} names; the model has {self.columns.n_features} columns")
         return names

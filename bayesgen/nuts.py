@@ -12,8 +12,6 @@ target is close to a standard normal, and a trajectory takes a few steps.
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 import warnings
 from dataclasses import dataclass
@@ -23,6 +21,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from bayesgen._progress import shows_progress
 from bayesgen.exceptions import SamplingWarning
 from bayesgen.families.base import Family, register
 from bayesgen.own_priors import record
@@ -258,13 +257,6 @@ def _sampler(form: Any, shapes: Any, options: NUTSOptions) -> Any:
             _mcmc(form, options, options.num_chains if vectorized else 1, "vectorized", False), key, args
         )
     )
-
-
-def shows_progress(choice: bool | None) -> bool:
-    """Whether to show a bar: as chosen, else in a terminal or a notebook; not where nobody watches (CI)."""
-    if choice is not None or "CI" in os.environ:
-        return bool(choice)
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
 
 
 def run(form: Any, args: tuple[Any, ...], options: NUTSOptions, seed: int) -> Draws:

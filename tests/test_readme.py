@@ -28,7 +28,7 @@ def test_the_examples_give_the_numbers_they_show():
         expected = eval(comment.removeprefix("# "), {"array": np.array})
         np.testing.assert_allclose(value, expected, rtol=1e-6)
         shown += 1
-    assert shown == 4
+    assert shown == 5
     assert np.all(scope["lower"] <= scope["upper"])
 
 

@@ -10,10 +10,10 @@ from typing import Any, Self
 import numpy as np
 
 from bayesgen._kernels import one_blas_thread, row_blocks
+from bayesgen._progress import shows_progress
 from bayesgen.estimators import _labels
 from bayesgen.estimators._parts import SLICE_CELLS, checked_weight, refuse_parts, saying, without_prior
 from bayesgen.estimators._shell import Shell
-from bayesgen.nuts import shows_progress
 
 __all__ = ["Batches"]
 

@@ -219,16 +219,32 @@ class Prediction(Shell):
         Parameters
         ----------
         X, y, sample_weight : see `fit`
-            Rows that were learned (all of them, or some).
+            The rows that were learned.
 
         Returns
         -------
         LooResult
             ``elpd_joint``, ``elpd_conditional`` and their parts. The prior is held at its values from the full
             fit.
+
+        Warns
+        -----
+        UserWarning
+            If they are fewer or more than were learned: some of the learned rows are predicted as well, but rows that
+            were never learned give nonsense.
         """
         x, labels = self._learned_rows(X, y, sample_weight, "loo")
-        out = self._fit_value.loo(x, labels)
+        fit = self._fit_value
+        given = class_count(labels, len(fit.classes))
+        if not np.allclose(given, fit.count, rtol=1e-9):
+            warnings.warn(
+                f"loo is of rows that were learned, and predicts each from all the others: rows of weight "
+                f"{given.tolist()} by class were given, {fit.count.tolist()} were learned. For new rows take "
+                "predict_log_proba, or compare(..., test=(X, y))",
+                UserWarning,
+                stacklevel=2,
+            )
+        out = fit.loo(x, labels)
         gone = int(np.isnan(out.joint).sum())
         if gone:
             warnings.warn(
