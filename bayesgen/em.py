@@ -247,10 +247,11 @@ class _Mixture:
                 return replace(fit, trace=np.array(trace), converged=gain <= ENOUGH * abs(trace[-1]))
             r = np.exp(joint - log_mixture)
 
-    def from_labelled(self) -> np.ndarray | None:
+    def from_labelled(self, rng: np.random.Generator) -> np.ndarray | None:
         """Class weights under the labelled rows' fit; None where it cannot predict (a class without rows).
 
-        Rows that it calls impossible in every class get the class probabilities.
+        Rows that it calls impossible in every class get the class probabilities. Classes that it cannot tell apart, or
+        gives probability 0, would stay so for ever: half of every weight is then random.
         """
         try:
             joint = self.labelled.log_joint(self.x)
@@ -260,7 +261,19 @@ class _Mixture:
             return None
         impossible = np.isneginf(joint).all(axis=1)
         joint[impossible] = self.labelled.log_class
-        return np.exp(joint - logsumexp(joint, keepdims=True))
+        r = np.exp(joint - logsumexp(joint, keepdims=True))
+        absent = np.isneginf(self.labelled.log_class)
+        told = joint[~impossible][:, ~absent]
+        with np.errstate(invalid="ignore"):
+            shape = np.nan_to_num(told - told[:1], nan=0.0)
+        shape /= np.abs(shape).max(initial=1.0)
+        tied = len(told) > 0 and np.unique(shape.round(10), axis=1).shape[1] < shape.shape[1]
+        fixed = self.labelled.class_prior.fixed
+        possible = np.ones(len(absent)) if fixed is None else (np.asarray(fixed) > 0).astype(float)
+        if tied or (absent & (possible > 0)).any():
+            noise = rng.dirichlet(np.ones(len(absent)), size=len(r)) * possible
+            r = 0.5 * (r + noise / noise.sum(axis=1, keepdims=True))
+        return r
 
 
 def maximise(
@@ -290,13 +303,21 @@ def maximise(
     n_classes = len(labelled.classes)
     best: EMFit | None = None
     for start in range(n_init):
-        r = mixture.from_labelled() if start == 0 else None
+        r = mixture.from_labelled(rng) if start == 0 else None
         if r is None:
             r = rng.dirichlet(np.ones(n_classes), size=len(weights))
         found = mixture.run(r)
         if best is None or found.trace[-1] > best.trace[-1]:  # type: ignore[index]
             best = found
     assert best is not None
+    unseen = labelled.classes[labelled.count == 0]
+    if len(unseen) > 1:
+        warnings.warn(
+            f"the classes {unseen.tolist()[:10]} have no labelled row: they are clusters that EM found, and which is "
+            "which is arbitrary. Label a row of each",
+            UnlabelledRowsWarning,
+            stacklevel=5,
+        )
     warn_if_pulled(labelled, best, x_labelled, labels, float(weights.sum()))
     return best
 

@@ -131,7 +131,7 @@ def _five(prior: Any, stats: Any, scale: Any) -> Five:
 def _marginals(fit: Fit, names: Names) -> tuple[list[tuple[list[str], Five]], list[str]]:
     """Labels and five marginals of each variable, the chosen numbers in one axis; and all names of variables."""
     out, known = [], ["class_prob"]
-    if fit.class_prior.fixed is None and names.wants("class_prob"):
+    if fit.class_prior.fixed is None and names.wants("class_prob") and len(fit.classes) > 1:
         if not (np.asarray(fit.class_prior.alpha) > 0).all():
             raise UndefinedNumberError("class_alpha=0 is an improper prior; give class_alpha > 0")
         posteriors = _five(fit.class_prior, fit.count, lambda count, s: s * count)

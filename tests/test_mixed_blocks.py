@@ -68,6 +68,11 @@ def test_a_kind_that_is_named_overrides_the_automatic_one(table):
         auto_blocks(table, {"visitors": "poisson"})
     with pytest.raises(ValueError, match=r"kinds\['visits'\] must be one of .*multinomial, drop; got 'normal'"):
         auto_blocks(table, {"visits": "normal"})
+    assert auto_blocks(table, {2: "poisson"})[-1][2] == ["visits"]
+    with pytest.raises(ValueError, match="kinds must be a dict"):
+        auto_blocks(table, "poisson")
+    with pytest.raises(ValueError, match="goes by position"):
+        MixedNB(blocks=[("all", GaussianNB(), slice("height", "weight"))]).fit(table, LABELS)
     with pytest.raises(ValueError, match="1 dimensions"):
         auto_blocks(np.zeros(3))
 

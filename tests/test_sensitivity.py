@@ -96,6 +96,11 @@ def test_rows_carry_real_names_and_can_be_chosen():
     assert list(chosen.columns) == ["mean", "sd", "prior", "likelihood", "diagnosis"]
 
 
+def test_the_probability_of_an_only_class_is_no_parameter():
+    table = prior_sensitivity(PoissonNB().fit([[1], [2]], [0, 0]))
+    assert list(table.index) == ["rate[0, 0]"]
+
+
 def test_what_has_no_power_in_closed_form_is_refused():
     hierarchical = MultinomialNB(alpha=dist.LogNormal(0.0, 1.0), inference="importance").fit(COUNTS, LABELS)
     with pytest.raises(ValueError, match=r"az\.psens"):

@@ -877,3 +877,36 @@ def test_missing_cells_and_missing_labels_together_are_refused_under_a_full_cova
         model = GaussianDiscriminantAnalysis(inference="map", missing="marginalize", unlabelled="em")
         with pytest.raises(ValueError, match="use GaussianNB"):
             model.fit(X, labels)
+
+
+TIED = np.array([[1, 1, 0], [1, 1, 0], [9, 0, 0], [0, 9, 0], [9, 0, 1], [0, 9, 1]])
+ONE_SIDED = np.array([[5, 0, 1], [0, 5, 1], [4, 1, 0], [1, 4, 2], [6, 1, 1], [0, 7, 1]])
+
+
+@pytest.mark.parametrize(
+    ("X", "inference", "weights"),
+    [(TIED, "mean", None), (ONE_SIDED, "mle", [1, 0, 1, 1, 1, 1])],
+    ids=["tied", "absent"],
+)
+def test_one_start_leaves_a_point_where_classes_are_alike(X, inference, weights):
+    """Labelled rows that are alike, and a class without any: EM from there alone would stand still."""
+    y = [0, 1, -1, -1, -1, -1]
+    one, many = (
+        MultinomialNB(inference=inference, unlabelled="em", random_state=0, n_init=n).fit(X, y, weights) for n in (1, 6)
+    )
+    assert one.log_posterior_trace_[-1] == pytest.approx(many.log_posterior_trace_[-1], rel=1e-9)
+    assert (one.class_count_ > 1.5).all()
+
+
+def test_classes_that_nobody_labelled_are_said_to_be_arbitrary():
+    X, y = ONE_SIDED, np.array([0, 0, 1, 2, -1, -1])
+    model = MultinomialNB(inference="mean", unlabelled="em", random_state=0)
+    with pytest.warns(UnlabelledRowsWarning, match=r"\[1, 2\] have no labelled row"):
+        model.fit(X, y, sample_weight=[1, 1, 0, 0, 1, 1])
+
+
+def test_rates_of_a_class_without_rows_are_undefined():
+    X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
+    model = GaussianNB(inference="mle").partial_fit(X, y, classes=[0, 1, 2])
+    with pytest.raises(UndefinedNumberError, match="class 2"):
+        model.estimate_class_prior(X)

@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 
 from bayesgen.estimators import _levels
-from bayesgen.estimators._tables import column_names, column_values, is_missing, not_numeric
+from bayesgen.estimators._tables import (
+    column_names,
+    column_values,
+    is_missing,
+    not_numeric,
+    refuse_duplicate_names,
+)
 from bayesgen.estimators.categorical import CategoricalNB
 from bayesgen.estimators.gaussian import GaussianDiscriminantAnalysis, GaussianNB
 from bayesgen.estimators.poisson import PoissonNB
@@ -88,6 +94,12 @@ def own_levels(X: Any, j: int) -> np.ndarray | None:
     return None if 0 <= values.min() <= values.max() < MOST_LEVELS else np.unique(values)
 
 
+def labels_at(labels: list[Any], place: Any) -> Any:
+    """The label of a column by its position; the position itself if there is none."""
+    inside = isinstance(place, (int, np.integer)) and -len(labels) <= place < len(labels)
+    return labels[place] if inside else place
+
+
 def auto_blocks(X: Any, kinds: Mapping[Any, str] | None = None) -> list[tuple[str, Any, list[Any]]]:
     """The blocks that ``MixedNB(blocks="auto")`` would make of X, to read, change and pass on.
 
@@ -126,10 +138,16 @@ def auto_blocks(X: Any, kinds: Mapping[Any, str] | None = None) -> list[tuple[st
         raise ValueError(f"X must be a table of rows and columns; got {np.ndim(X)} dimensions")
     names = column_names(X)
     labels = list(range(X.shape[1])) if names is None else names
-    given = dict(kinds or {})
-    for column, kind in given.items():
-        if column not in labels:
+    if not isinstance(kinds, (Mapping, type(None))):
+        raise ValueError(f"kinds must be a dict of columns, as in {{'visits': 'poisson'}}; got {kinds!r}")
+    refuse_duplicate_names(X)
+    given = {}
+    for column, kind in (kinds or {}).items():
+        place = column if column in labels or isinstance(column, str) else labels_at(labels, column)
+        if place not in labels:
             raise ValueError(f"kinds names the column {column!r}, which X does not have")
+        given[place] = kind
+    for column, kind in given.items():
         if kind not in (*ESTIMATORS, "drop"):
             raise ValueError(f"kinds[{column!r}] must be one of {', '.join([*ESTIMATORS, 'drop'])}; got {kind!r}")
     found: dict[str, list[int]] = {}

@@ -235,6 +235,7 @@ class Prediction(Shell):
         """
         x, labels = self._learned_rows(X, y, sample_weight, "loo")
         fit = self._fit_value
+        out = fit.loo(x, labels)
         given = class_count(labels, len(fit.classes))
         if not np.allclose(given, fit.count, rtol=1e-9):
             warnings.warn(
@@ -244,7 +245,6 @@ class Prediction(Shell):
                 UserWarning,
                 stacklevel=2,
             )
-        out = fit.loo(x, labels)
         gone = int(np.isnan(out.joint).sum())
         if gone:
             warnings.warn(

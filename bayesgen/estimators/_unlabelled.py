@@ -239,7 +239,7 @@ class Unlabelled(Shell):
         """
         fit = self._fit_value
         x = self._rows(X)
-        fit.check_predictive()
+        fit.check_predictive(np.zeros(len(fit.classes)))  # of every class, also one of probability 0
         log_density = fit.powered(fit.log_features(x))
         weights = _labels.check_weights(sample_weight, log_density)
         return estimate_rates(log_density, weights, prob, fit.classes)

@@ -170,6 +170,8 @@ class MixedNB(GenerativeBase, _BaseComposition):
 
     def _indices(self, columns: Any, d: int, names: Any) -> np.ndarray:
         if isinstance(columns, slice):
+            if any(isinstance(end, str) for end in (columns.start, columns.stop)):
+                raise ValueError(f"a slice of columns goes by position; list the names instead; got {columns!r}")
             columns = range(d)[columns]
         if isinstance(columns, (str, int, np.integer)):
             columns = [columns]
