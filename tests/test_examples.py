@@ -15,10 +15,11 @@ import bayesgen
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 # These compile NUTS.
 SAMPLED = {"gda_full_bayes", "hierarchical_words", "small_data_calibration", "smoothing_is_a_prior"}
+LONG = {"generative_or_discriminative", "unlabelled_documents"}
 
 
 def case(path: Path) -> Any:
-    return pytest.param(path, id=path.stem, marks=pytest.mark.slow if path.stem in SAMPLED else ())
+    return pytest.param(path, id=path.stem, marks=pytest.mark.slow if path.stem in SAMPLED | LONG else ())
 
 
 @pytest.mark.parametrize("example", [case(path) for path in EXAMPLES])

@@ -485,7 +485,10 @@ def test_what_cannot_be_stored_is_named(tmp_path) -> None:
     [
         MultinomialNB(inference="mean", unlabelled="em"),
         GaussianNB(inference="map", unlabelled="em"),
-        PoissonNB(inference=NUTSOptions(60, 50, 2, progress_bar=False), unlabelled="em", random_state=0),
+        pytest.param(
+            PoissonNB(inference=NUTSOptions(60, 50, 2, progress_bar=False), unlabelled="em", random_state=0),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 @pytest.mark.filterwarnings("ignore::bayesgen.SamplingWarning")
@@ -500,7 +503,9 @@ def test_a_fit_with_unlabelled_rows_is_kept(tmp_path, monkeypatch, model):
         np.testing.assert_array_equal(again.log_posterior_trace_, model.log_posterior_trace_)
 
 
-@pytest.mark.parametrize("inference", ["map", NUTSOptions(60, 50, 2, progress_bar=False)])
+@pytest.mark.parametrize(
+    "inference", ["map", pytest.param(NUTSOptions(60, 50, 2, progress_bar=False), marks=pytest.mark.slow)]
+)
 @pytest.mark.filterwarnings("ignore::bayesgen.SamplingWarning")
 def test_a_fit_to_rows_with_missing_cells_is_kept(tmp_path, inference):
     rng = np.random.default_rng(0)

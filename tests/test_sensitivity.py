@@ -69,13 +69,13 @@ def test_a_flat_prior_says_nothing_and_a_strong_one_is_found_out():
     assert set(prior_sensitivity(against, var_names="mean")["diagnosis"]) == {"prior and data compete"}
 
 
-@pytest.mark.parametrize("covariance", ["shared", "per_class"])
+@pytest.mark.parametrize("covariance", ["shared", pytest.param("per_class", marks=pytest.mark.slow)])
 def test_arviz_finds_the_same_from_draws(covariance):
     X, y = load_iris(return_X_y=True)
     X, y = X[::5], y[::5]
     model = GaussianDiscriminantAnalysis(covariance=covariance, random_state=0).fit(X, y)
     exact = prior_sensitivity(model, var_names=["mean"])
-    draws = model.to_arviz(X, y, groups=["log_likelihood", "log_prior"], n_draws=6000)
+    draws = model.to_arviz(X, y, groups=["log_likelihood", "log_prior"], n_draws=3000)
     arviz = load()
     for part in ("prior", "likelihood"):
         found = arviz.psens(draws, component=part) if is_old(arviz) else arviz.psense(draws, group=part)
