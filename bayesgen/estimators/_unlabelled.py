@@ -130,7 +130,7 @@ class Unlabelled(Shell):
 
     @property
     def log_posterior_trace_(self) -> np.ndarray:
-        """Log posterior density (with "mle" the log likelihood) after each step of EM, (n_iter_,), in nats.
+        """Log posterior density (with "mle" the log likelihood) after each step of EM, in nats, an array of length ``n_iter_``.
 
         With "mean" it is that of the prior whose mode the posterior mean is (Dirichlet: alpha + 1). Up to a constant
         where the prior is improper.
