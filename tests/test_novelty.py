@@ -41,7 +41,7 @@ RANDOM = NormalInverseGamma(mean_precision=dist.LogNormal(0.0, 1.0))
         GaussianDiscriminantAnalysis(),
         GaussianDiscriminantAnalysis(covariance="per_class", inference="mle"),
     ],
-    ids=repr,
+    ids=lambda model: f"{type(model).__name__}, {str(model.inference)[:20]}",
 )
 def test_rows_of_the_model_have_uniform_p_values(model) -> None:
     model.fit(X, Y)
