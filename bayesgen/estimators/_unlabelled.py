@@ -130,7 +130,7 @@ class Unlabelled(Shell):
 
     @property
     def log_posterior_trace_(self) -> np.ndarray:
-        """Log posterior density (with "mle" the log likelihood) after each step of EM, in nats, an array of length ``n_iter_``.
+        """Log posterior density (with "mle" the log likelihood) after each of the ``n_iter_`` steps of EM, in nats.
 
         With "mean" it is that of the prior whose mode the posterior mean is (Dirichlet: alpha + 1). Up to a constant
         where the prior is improper.
