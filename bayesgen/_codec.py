@@ -357,7 +357,7 @@ class Decoder:
                 raise ValueError("what was learned is not there")
             read_only((learned.fit.classes, learned.fit.count, learned.fit.features.stats))
             out._commit(learned)
-            out._check_statistics(out.statistics_)
+            out._check_statistics(out.statistics_, definite=False)  # after `forget` rounding may show
         if "output" in value:
             out._sklearn_output_config = self(value["output"])
         return out
