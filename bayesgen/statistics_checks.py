@@ -88,7 +88,7 @@ def _check_moments(stats: Any, count: np.ndarray, complete: bool, definite: bool
     weight, mean, _, scatter = whole
     full = isinstance(stats, MultivariateGaussianStats)
     square = scatter.ndim in (2, 3) and scatter.shape[-2:] == mean.shape[-1:] * 2
-    if mean.ndim != 2 or len(mean) != len(count) or weight.shape != mean.shape[: weight.ndim] or full and not square:
+    if mean.ndim != 2 or len(mean) != len(count) or weight.shape != mean.shape[: weight.ndim] or (full and not square):
         raise ValueError(
             f"statistics.features must have a mean for each of {len(count)} classes and each column, and weights and "
             f"scatters to go with them; the shapes are {[v.shape for v in whole]}"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ from bayesgen.statistics_checks import check_columns, check_statistics
 __all__ = ["from_json", "from_parquet", "from_table", "to_json", "to_parquet", "to_table"]
 
 FORMAT, VERSION = "bayesgen statistics", 1
+MOST_POSITIONS = 1 << 24  # columns or levels that a table may mean by its largest number
 KEYS = ("class", "feature", "level", "feature_bis")
 SECOND_MOMENTS = ("scatter", "var_pop", "var_samp", "covar_pop", "covar_samp")
 NAMES = {  # what may be in a table, by the statistic that says which model it is of
@@ -160,15 +161,18 @@ class Reader:
     """
 
     def __init__(self, table: Any, features: Any, levels: Any) -> None:
-        present = list(table.column_names if hasattr(table, "column_names") else table.keys())
+        present = column_names(table)
         for needed in ("class", "feature", "statistic", "value"):
             if needed not in present:
                 raise ValueError(f"table must have the columns class, feature, statistic and value; it has {present}")
         self.keys = {k: plain_list(table[k]) for k in KEYS if k in present}
         self.name = [str(v) for v in plain_list(table["statistic"])]
+        lengths = {k: len(plain_list(table[k])) for k in (*self.keys, "statistic", "value")}
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"the columns of table must have one length; they have {lengths}")
         try:
             self.value = np.array(plain_list(table["value"]), dtype=float)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ValueError("the column value of table must hold numbers") from None
         bad = np.flatnonzero(np.isnan(self.value))
         bad = bad[[self.name[i] not in ("log_base", "log_coefficient") for i in bad]] if bad.size else bad
@@ -203,8 +207,18 @@ class Reader:
         seen = {j for key in ("feature", "feature_bis") for j in self.keys.get(key, []) if j is not None}
         if features is None:
             numbers = all(isinstance(j, int) and j >= 0 for j in seen)
+            if numbers and max(seen, default=0) >= MOST_POSITIONS:
+                raise ValueError(
+                    f"table has the feature {max(seen)}, and positions 0..{max(seen)} are too many columns: name the "
+                    "columns that there are with features="
+                )
             features = range(max(seen, default=-1) + 1) if numbers else sorted(seen, key=str)
-        features = list(features)
+        if isinstance(features, (str, bytes, dict)) or not hasattr(features, "__iter__"):
+            raise ValueError(f"features must be a sequence of all columns in their order; got {features!r:.100}")
+        features = [_plain(j) for j in features]
+        if len(set(features)) < len(features):
+            twice = next(j for i, j in enumerate(features) if j in features[:i])
+            raise ValueError(f"features has {twice!r} twice")
         strange = sorted(map(str, seen - set(features)))
         if strange:
             raise ValueError(f"table has the feature {strange[0]!r}, which is not among the features given")
@@ -331,12 +345,30 @@ def index(values: Sequence[Any]) -> dict[Any, int]:
 def sorted_levels(found: set[Any]) -> np.ndarray:
     """Levels in order; whole numbers are codes 0..max."""
     if found and all(isinstance(v, int) and not isinstance(v, bool) and v >= 0 for v in found):
+        if max(found) >= MOST_POSITIONS:
+            raise ValueError(
+                f"table has the level {max(found)}, and codes 0..{max(found)} are too many: name the levels that there "
+                "are with levels="
+            )
         return np.arange(max(found) + 1)
     return np.array(sorted(found, key=lambda v: (type(v).__name__, v)))
 
 
+def column_names(table: Any) -> list[Any]:
+    """Names of the columns of a data frame, an Arrow table or a mapping."""
+    for found in (getattr(table, "column_names", None), getattr(table, "keys", None), getattr(table, "columns", None)):
+        if found is not None:
+            return list(found() if callable(found) else found)
+    raise ValueError(
+        "table must be a data frame, an Arrow table, or a dict with the columns class, feature, statistic and value; "
+        f"got {type(table).__name__}"
+    )
+
+
 def plain_list(column: Any) -> list[Any]:
     """A column as Python values; what is missing is None, and whole floats are whole numbers."""
+    if isinstance(column, (str, bytes)) or not hasattr(column, "__iter__"):
+        raise ValueError(f"a column of table must be a sequence; got {column!r:.100}")
     values = column.to_pylist() if hasattr(column, "to_pylist") else list(column)
     return [_plain(v) for v in values]
 
@@ -378,16 +410,27 @@ def to_parquet(statistics: Statistics, path: Any) -> None:
 def from_parquet(path: Any, features: Any = None, levels: Any = None, pool: bool = False) -> Statistics:
     """See `Statistics.from_parquet`."""
     pa, pq = _pyarrow()
+    if not isinstance(path, (str, os.PathLike)):
+        raise ValueError(f"path must be the path of a Parquet file; got {path!r:.100}")
+    if not os.path.isdir(path):  # as some engines write one table
+        open(path, "rb").close()  # a file that is not there is an error of its own
     try:
         table = pq.read_table(str(path))
-    except pa.ArrowInvalid as error:
-        raise ValueError(f"{str(Path(path))!r} is not a Parquet file: {error}") from error
+        columns = {key: table[key].to_pylist() for key in table.column_names}
+    except (OSError, pa.ArrowException, IndexError, UnicodeDecodeError, MemoryError) as error:
+        raise ValueError(f"{str(path)!r} is not a Parquet file, or it is damaged: {error}") from error
     about = (table.schema.metadata or {}).get(b"bayesgen")
     if about is None:
         return from_table(table, features, levels, pool)
-    known = _decoded(about)
+    try:
+        return _exact(columns, _decoded(about), pool)
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        raise ValueError(f"{str(path)!r} does not hold what to_parquet() writes: {error!r}") from error
+
+
+def _exact(exact: dict[str, list[Any]], known: Statistics, pool: bool) -> Statistics:
+    """The statistics in a table, with the types and orders of those known without their numbers."""
     check_columns(known.columns)
-    exact = {key: table[key].to_pylist() for key in table.column_names}
     names = range(known.columns.n_features) if known.columns.names is None else python_values(known.columns.names)
     restore = {
         "class": {str(v): v for v in python_values(known.classes)},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 
@@ -353,7 +354,7 @@ def test_moments_that_no_rows_have_are_refused(model, changes, message) -> None:
     if message != "weight must be class_count" or moved["weight"][0] > 50:  # fewer: rows may be without any cell
         with pytest.raises(ValueError, match=message):
             Statistics.from_json(bad.to_json())
-    with pytest.raises(ValueError, match="variance. is negative"):
+    with pytest.raises(ValueError, match=r"variance\) is negative"):
         Statistics.from_table(moments(value=[10, 10, 5.0, 9.0, 1.0, -1.0]))
 
 
@@ -396,3 +397,56 @@ def test_dates_stay_dates(unit, tmp_path) -> None:
     pytest.importorskip("pyarrow")
     statistics.to_parquet(tmp_path / "x")
     same(Statistics.from_parquet(tmp_path / "x"), statistics)
+
+
+@pytest.mark.parametrize("given", [None, [1, 2], "text", 3])
+def test_what_is_no_table_is_named(given) -> None:
+    with pytest.raises(ValueError, match="table must be a data frame"):
+        Statistics.from_table(given)
+
+
+@pytest.mark.parametrize(
+    ("changes", "options", "message"),
+    [
+        ({"value": [1, 2, 3]}, {}, "must have one length.*'value': 3"),
+        ({"class": ["a", "b"]}, {}, "must have one length.*'class': 2"),
+        ({"value": 3}, {}, "a column of table must be a sequence; got 3"),
+        ({"class": "abab"}, {}, "a column of table must be a sequence; got 'abab'"),
+        ({"value": [1, 2, 3, 10**400]}, {}, "value of table must hold numbers"),
+        ({"feature": [None, None, 0, 10**12]}, {}, "feature 1000000000000, .* too many columns: .* features="),
+        ({}, {"features": ["x", "x"]}, "features has 'x' twice"),
+        ({}, {"features": "x"}, "features must be a sequence"),
+        ({}, {"features": 1}, "features must be a sequence"),
+        (
+            {"statistic": ["class_count"] * 2 + ["level_count"] * 2, "level": [None, None, 0, 10**12]},
+            {},
+            "level 1000000000000, .* too many: .* levels=",
+        ),
+    ],
+)
+def test_tables_of_another_form_are_named(changes, options, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        Statistics.from_table(table(**changes), **options)
+
+
+def test_large_positions_may_be_named() -> None:
+    given = table(feature=[None, None, 5, 10**12])
+    assert Statistics.from_table(given, features=[5, 10**12]).columns.n_features == 2
+
+
+def test_damaged_parquet_files_are_named(tmp_path) -> None:
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "x"
+    with pytest.raises(ValueError, match="path must be the path of a Parquet file; got None"):
+        Statistics.from_parquet(None)
+    with pytest.raises(FileNotFoundError):
+        Statistics.from_parquet(path)
+    NORMAL.statistics_.to_parquet(path)
+    whole = path.read_bytes()
+    rng = np.random.default_rng(0)
+    for at, bit in zip(rng.integers(0, len(whole), 400), rng.integers(0, 8, 400), strict=True):
+        broken = bytearray(whole)
+        broken[at] ^= 1 << bit
+        path.write_bytes(broken)
+        with contextlib.suppress(ValueError):
+            Statistics.from_parquet(path)
