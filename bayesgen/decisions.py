@@ -48,18 +48,18 @@ def aligned(cost: Any, classes: Any) -> Any:
 
 def cost_matrix(n_classes: int, cost: Any = None, reject_cost: Any = None, classes: Any = None) -> np.ndarray:
     """The checked costs (K, A): a row for each class, a column for each decision; the K-th, if there, rejects."""
+    cost = aligned(cost, classes)
     try:
-        out = 1.0 - np.eye(n_classes) if cost is None else np.asarray(aligned(cost, classes))
-    except ValueError as error:
-        if "data frame" in str(error):
-            raise
-        out = np.array(None)  # rows of different lengths
+        out = 1.0 - np.eye(n_classes) if cost is None else np.asarray(cost)
+    except ValueError:  # rows of different lengths
+        out = np.array(None)
     shapes = (n_classes, n_classes), (n_classes, n_classes + 1)
-    if out.shape not in shapes or out.dtype.kind not in "biuf" or not np.isfinite(out).all():
+    numbers = out.dtype.kind in "biuf"
+    if out.shape not in shapes or not numbers or not np.isfinite(out).all():
         raise ValueError(
             f"cost must be a matrix of finite numbers of shape {shapes[0]}, a row for each true class and a column for "
             f"each decision, both in the order of classes_, or {shapes[1]} with what rejecting costs in the last "
-            f"column; got {'shape ' + str(out.shape) if out.size and out.dtype.kind in 'biuf' and out.shape not in shapes else repr(cost)}"
+            f"column; got {f'shape {out.shape}' if numbers and out.shape not in shapes else repr(cost)}"
         )
     out = out.astype(float)
     if reject_cost is None:

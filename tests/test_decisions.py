@@ -155,7 +155,7 @@ def test_costs_in_a_frame_are_those_of_their_labels(model) -> None:
         frame.iloc[[0, 0, 1]],
         pd.DataFrame(costs, index=names),
     ):
-        with pytest.raises(ValueError, match="rows and columns must be the classes .'setosa', 'versicolor', 'virg"):
+        with pytest.raises(ValueError, match=r"rows and columns must be the classes \['setosa', 'versi"):
             decide(model, X, bad)
     numbers = GaussianNB().fit(X, Y + 1)
     frame = pd.DataFrame(costs[:, :3], index=[1, 2, 3], columns=[1, 2, 3])
