@@ -15,6 +15,7 @@ from bayesgen.estimators._shell import Learned
 from bayesgen.exceptions import UndefinedNumberError
 from bayesgen.families.base import Family
 from bayesgen.fit import ROUTES, SAMPLED, FeatureFit, Fit, MixedFit
+from bayesgen.incomplete import IncompleteFit
 from bayesgen.learning import Evidence
 from bayesgen.sampled import SampledClasses, SampledFeatures
 from bayesgen.statistics_checks import check_columns
@@ -79,7 +80,7 @@ def _finite(value: Any) -> bool:
 
 def _quick(part: Any) -> bool:
     """Whether a trial needs neither draws nor the maximum of an evidence."""
-    if type(part) is not FeatureFit:
+    if type(part) not in (FeatureFit, IncompleteFit):
         return False
     asks = any(isinstance(getattr(part.stated, f.name), Evidence) for f in dataclasses.fields(part.stated))  # type: ignore[arg-type]
     return not asks or "_learned" in vars(part)

@@ -244,6 +244,7 @@ class Explanation:
         Returns
         -------
         LogOdds
+            NaN in `total`, with a `ZeroProbabilityWarning`, for a row that no class can generate.
         """
         one = self._row(row)
         each = self._contributions(one)[0]

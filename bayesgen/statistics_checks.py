@@ -85,10 +85,11 @@ def _check_moments(stats: Any, count: np.ndarray, complete: bool, definite: bool
         whole = [np.asarray(part, dtype=float) for part in stats]
     except (TypeError, ValueError):
         raise ValueError("the weights, means and scatters of statistics.features must be arrays of numbers") from None
-    weight, mean, _, scatter = whole
+    weight, mean, low, scatter = whole
     full = isinstance(stats, MultivariateGaussianStats)
-    square = scatter.ndim in (2, 3) and scatter.shape[-2:] == mean.shape[-1:] * 2
-    if mean.ndim != 2 or len(mean) != len(count) or weight.shape != mean.shape[: weight.ndim] or (full and not square):
+    matrix = scatter.ndim in (2, 3) and scatter.shape[-2:] == mean.shape[-1:] * 2
+    shaped = matrix and weight.shape == mean.shape[:1] if full else weight.shape == scatter.shape == mean.shape
+    if not shaped or mean.ndim != 2 or len(mean) != len(count) or low.shape != mean.shape:
         raise ValueError(
             f"statistics.features must have a mean for each of {len(count)} classes and each column, and weights and "
             f"scatters to go with them; the shapes are {[v.shape for v in whole]}"

@@ -342,6 +342,7 @@ FULL = GaussianDiscriminantAnalysis().fit(X, Y)
         (FULL, {"weight": lambda v: v + 1}, "weight must be class_count"),
         (FULL, {"weight": lambda v: v - 1}, "weight must be class_count"),
         (FULL, {"mean": lambda v: v[:2]}, "a mean for each of 3 classes"),
+        (NORMAL, {"scatter": lambda v: v[0]}, "a mean for each of 3 classes"),
     ],
     ids=name,
 )
