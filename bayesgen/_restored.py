@@ -82,5 +82,5 @@ def _quick(part: Any) -> bool:
     """Whether a trial needs neither draws nor the maximum of an evidence."""
     if type(part) not in (FeatureFit, IncompleteFit):
         return False
-    asks = any(isinstance(getattr(part.stated, f.name), Evidence) for f in dataclasses.fields(part.stated))  # type: ignore[arg-type]
+    asks = any(isinstance(getattr(part.stated, f.name), Evidence) for f in dataclasses.fields(part.stated))
     return not asks or "_learned" in vars(part)
