@@ -17,6 +17,7 @@ from bayesgen.families.base import Family
 from bayesgen.fit import ROUTES, SAMPLED, FeatureFit, Fit, MixedFit
 from bayesgen.incomplete import IncompleteFit
 from bayesgen.learning import Evidence
+from bayesgen.mixture import _ClassDraws
 from bayesgen.sampled import SampledClasses, SampledFeatures
 from bayesgen.statistics_checks import check_columns
 
@@ -35,7 +36,10 @@ def check_learned(learned: Any) -> None:
     _need(isinstance(power, (int, float)) and 0 <= power < np.inf, f"the likelihood power {power!r:.100}")
     _need(fit.names is None or np.shape(fit.names) == (columns.n_features,), "names that are not of the columns")
     sampled = fit.sampled_classes
-    _need(sampled is None or isinstance(sampled, SampledClasses), "draws of class probabilities are not there")
+    _need(
+        sampled is None or isinstance(sampled, (SampledClasses, _ClassDraws)),
+        "draws of class probabilities are not there",
+    )
     _check_class_prior(fit.class_prior, k)
     mixed = isinstance(fit.features, MixedFit)
     parts = fit.features.parts if mixed else (fit.features,)
