@@ -342,7 +342,7 @@ class Decoder:
 
     def read_estimator(self, value: Any) -> Any:
         """An estimator, fitted if it was."""
-        from bayesgen.estimators._shell import Learned
+        from bayesgen._restored import check_learned
         from bayesgen.fit import read_only
 
         kind: Any = estimators()[value["class"]]
@@ -353,11 +353,10 @@ class Decoder:
         out = kind(**params)
         learned = self(value["learned"])
         if learned is not None:
-            if not isinstance(learned, Learned):
-                raise ValueError("what was learned is not there")
+            check_learned(learned)
             read_only((learned.fit.classes, learned.fit.count, learned.fit.features.stats))
             out._commit(learned)
-            out._check_statistics(out.statistics_)
+            out._check_statistics(out.statistics_, definite=False)  # after `forget` rounding may show
         if "output" in value:
             out._sklearn_output_config = self(value["output"])
         return out

@@ -17,8 +17,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
 
 from bayesgen._kernels import row_blocks
+from bayesgen._values import python_values
 from bayesgen.estimators._options import check_count
 
 __all__ = ["decide", "expected_cost", "probability_best"]
@@ -26,15 +28,38 @@ __all__ = ["decide", "expected_cost", "probability_best"]
 DRAW_CELLS = 1 << 24  # probabilities of draws held at once
 
 
-def cost_matrix(n_classes: int, cost: Any = None, reject_cost: Any = None) -> np.ndarray:
+def aligned(cost: Any, classes: Any) -> Any:
+    """The costs in a data frame in the order of the classes; None: of its sorted labels. Others as they are."""
+    if not hasattr(cost, "index") or not hasattr(cost, "columns"):
+        return cost
+    rows, columns = (python_values(labels) for labels in (cost.index, cost.columns))
+    if rows == list(range(len(rows))) and columns == list(range(len(columns))):  # or the frame has no labels
+        return cost.to_numpy()
+    labels = python_values(np.unique(rows) if classes is None else classes)
+    extra = [label for label in columns if label not in labels]
+    own = len(rows) == len(labels) and all(k in rows and k in columns for k in labels)
+    if not own or len(columns) != len(labels) + len(extra) or len(extra) > 1:
+        raise ValueError(
+            f"cost is a data frame, whose rows and columns must be the classes {labels} (and one more column, for "
+            f"rejecting); the rows are {rows}, the columns {columns}. Or give an array, in the order of classes_"
+        )
+    return cost.to_numpy()[np.ix_([rows.index(k) for k in labels], [columns.index(k) for k in [*labels, *extra]])]
+
+
+def cost_matrix(n_classes: int, cost: Any = None, reject_cost: Any = None, classes: Any = None) -> np.ndarray:
     """The checked costs (K, A): a row for each class, a column for each decision; the K-th, if there, rejects."""
-    out = 1.0 - np.eye(n_classes) if cost is None else np.asarray(cost)
+    cost = aligned(cost, classes)
+    try:
+        out = 1.0 - np.eye(n_classes) if cost is None else np.asarray(cost)
+    except ValueError:  # rows of different lengths
+        out = np.array(None)
     shapes = (n_classes, n_classes), (n_classes, n_classes + 1)
-    if out.shape not in shapes or out.dtype.kind not in "biuf" or not np.isfinite(out).all():
+    numbers = out.dtype.kind in "biuf"
+    if out.shape not in shapes or not numbers or not np.isfinite(out).all():
         raise ValueError(
             f"cost must be a matrix of finite numbers of shape {shapes[0]}, a row for each true class and a column for "
             f"each decision, both in the order of classes_, or {shapes[1]} with what rejecting costs in the last "
-            f"column; got {'shape ' + str(out.shape) if out.shape not in shapes else repr(cost)}"
+            f"column; got {f'shape {out.shape}' if numbers and out.shape not in shapes else repr(cost)}"
         )
     out = out.astype(float)
     if reject_cost is None:
@@ -58,7 +83,8 @@ def expected_cost(proba: Any, cost: Any = None, *, reject_cost: Any = None) -> n
         Class probabilities, such as ``estimator.predict_proba(X)``.
     cost : array (K, K) or (K, K + 1), optional
         What each decision (column) costs for each true class (row), in the order of ``classes_``; a last column is
-        what rejecting costs. Default: 1 for every wrong class.
+        what rejecting costs. In a data frame whose rows and columns are the class labels these may come in any order
+        (here the classes are taken to be sorted, as ``classes_`` is). Default: 1 for every wrong class.
     reject_cost : float or array (K,), optional
         Adds the option to reject, at this cost.
 
@@ -72,7 +98,10 @@ def expected_cost(proba: Any, cost: Any = None, *, reject_cost: Any = None) -> n
     >>> expected_cost([[0.9, 0.1]], [[0, 1], [20, 0]], reject_cost=0.5).round(2).tolist()
     [[2.0, 0.9, 0.5]]
     """
-    proba = np.asarray(proba, dtype=float)
+    try:
+        proba = np.asarray(proba, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"proba must be an array of numbers (rows, classes); got {proba!r:.100}") from None
     if proba.ndim != 2:
         raise ValueError(f"proba must be an array (rows, classes); got shape {proba.shape}")
     return proba @ cost_matrix(proba.shape[1], cost, reject_cost)
@@ -134,8 +163,8 @@ def decide(
     >>> decide(model, [[1, 0], [0, 1], [1, 1]], lost_mail).tolist()
     ['ham', 'ham', 'ham']
     """
-    classes = np.asarray(estimator.classes_)
-    costs = cost_matrix(len(classes), cost, reject_cost)
+    classes = _classes(estimator)
+    costs = cost_matrix(len(classes), cost, reject_cost, classes)
     labels = classes
     if costs.shape[1] > len(classes):
         labels = _with_reject(classes, reject_label)
@@ -144,16 +173,28 @@ def decide(
     return labels[_best(_proba(estimator, X, class_prior), costs)]
 
 
+def _classes(estimator: Any) -> np.ndarray:
+    """Class labels of a fitted classifier."""
+    if isinstance(estimator, type) or not hasattr(estimator, "predict_proba"):
+        raise ValueError(f"estimator must be a fitted classifier with predict_proba; got {estimator!r:.100}")
+    if not hasattr(estimator, "classes_"):
+        raise NotFittedError(f"this {type(estimator).__name__} is not fitted yet: call fit")
+    return np.asarray(estimator.classes_)
+
+
 def _with_reject(classes: np.ndarray, label: Any) -> np.ndarray:
     """Labels of all decisions."""
     if label is None:
         label = "reject" if classes.dtype.kind in "US" else -1
-    if label in classes.tolist():
-        raise ValueError(f"reject_label={label!r} is one of the classes {classes.tolist()}; choose another")
-    if isinstance(label, str) == (classes.dtype.kind == "U") and classes.dtype.kind != "b":
-        return np.array([*classes.tolist(), label])
+    own = python_values(classes)
+    if np.ndim(label) != 0:
+        raise ValueError(f"reject_label must be one label; got {label!r:.100}")
+    if label in own:
+        raise ValueError(f"reject_label={label!r} is one of the classes {own}; choose another")
+    if isinstance(label, str) == (classes.dtype.kind == "U") and classes.dtype.kind not in "bmM":
+        return np.array([*own, label])
     out = np.empty(len(classes) + 1, dtype=object)
-    out[:] = [*classes.tolist(), label]
+    out[:] = [*own, label]
     return out
 
 
@@ -196,9 +237,16 @@ def probability_best(
     >>> probability_best(model, [[0], [3]]).round(1).tolist()
     [[1.0, 0.0], [0.1, 0.9]]
     """
+    from bayesgen.estimators._shell import Shell
+
     n_draws = check_count("n_draws", n_draws)
-    n_classes = len(estimator.classes_)
-    costs = cost_matrix(n_classes, cost, reject_cost)
+    if not isinstance(estimator, Shell):
+        raise ValueError(
+            f"estimator must be a fitted classifier of this library, which has posterior draws; got {estimator!r:.100}"
+        )
+    classes = estimator.classes_
+    n_classes = len(classes)
+    costs = cost_matrix(n_classes, cost, reject_cost, classes)
     fit, x = estimator._fit_value, estimator._rows(X)
     n = x[0].shape[0] if isinstance(x, tuple) else x.shape[0]
     from bayesgen._random import generator

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,7 +12,9 @@ import numpy as np
 from scipy.special import ndtri
 
 from bayesgen._kernels import row_blocks
-from bayesgen.exceptions import UndefinedNumberError
+from bayesgen._values import python_values
+from bayesgen.estimators._options import check_count
+from bayesgen.exceptions import UndefinedNumberError, ZeroProbabilityWarning
 from bayesgen.families.base import Problem, dense
 from bayesgen.families.contributions import (
     contributions,
@@ -53,8 +56,9 @@ class LogOdds:
 
     @property
     def total(self) -> float:
-        """Log odds of the class."""
-        return float(self.prior + self.contributions.sum())
+        """Log odds of the class; NaN for a row that has probability zero in both."""
+        with np.errstate(invalid="ignore"):
+            return float(self.prior + self.contributions.sum())
 
     @property
     def title(self) -> str:
@@ -240,10 +244,20 @@ class Explanation:
         Returns
         -------
         LogOdds
+            NaN in `total`, with a `ZeroProbabilityWarning`, for a row that no class can generate.
         """
         one = self._row(row)
         each = self._contributions(one)[0]
         own, rest = self._codes(each, label, against)
+        with np.errstate(invalid="ignore"):
+            impossible = np.isneginf(self.prior + each.sum(axis=0)).all()
+        if impossible:
+            warnings.warn(
+                f"row {row} has probability zero in every class: its log odds are 0/0, given as NaN. Smoothing repairs "
+                "this: inference='mean' or 'exact' with alpha > 0",
+                ZeroProbabilityWarning,
+                stacklevel=2,
+            )
         contrast = np.zeros(len(self.classes))
         contrast[own] = 1.0
         contrast[rest] -= 1.0 / len(rest)
@@ -251,7 +265,7 @@ class Explanation:
             values = each[:, own] - each[:, rest].mean(axis=1)
             prior = float(self.prior[own] - self.prior[rest].mean())
         sd = None if self._problem() is not None else np.sqrt(self._variances(one, contrast[None])[0, :, 0])
-        labels = self.classes.tolist()
+        labels = python_values(self.classes)
         return LogOdds(labels[own], labels[rest[0]] if len(rest) == 1 else None, prior, values, sd)
 
     def _row(self, row: Any) -> np.ndarray:
@@ -262,10 +276,12 @@ class Explanation:
 
     def _codes(self, each: np.ndarray, label: Any, against: Any) -> tuple[int, np.ndarray]:
         """Position of the class, and those of its opponents."""
-        labels = self.classes.tolist()
+        labels = python_values(self.classes)
         if len(labels) < 2:
             raise ValueError("there is one class only: there are no odds")
         for name, value in (("label", label), ("against", against)):
+            if np.ndim(value) != 0:
+                raise ValueError(f"{name} must be one class label; got {value!r:.100}")
             if value is not None and value not in labels:
                 raise ValueError(f"{name}={value!r} is not a class; the classes are {labels}")
         if label is None:
@@ -319,6 +335,7 @@ class Explanation:
 
         if not isinstance(prob, (float, np.floating)) or not 0 < prob < 1:
             raise ValueError(f"prob must be a number between 0 and 1; got {prob!r}")
+        n = None if n is None else check_count("n", n, 0)
         pd = import_pandas("table")
         found = self.log_odds(row, label, against)
         at = strongest(found.contributions, n)
@@ -355,6 +372,8 @@ class Explanation:
             names = sorted(feature_names, key=feature_names.__getitem__)
         elif isinstance(feature_names, Set):
             raise ValueError("feature_names is a set, which has no order; give a list, in the order of the columns")
+        elif isinstance(feature_names, (str, bytes)) or np.ndim(feature_names) != 1:
+            raise ValueError(f"feature_names must be a sequence of names, or a dict; got {feature_names!r:.100}")
         else:
             names = list(feature_names)
         if len(names) != self.columns.n_features:

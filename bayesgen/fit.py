@@ -19,6 +19,7 @@ from scipy.optimize import brentq
 
 from bayesgen._math import logsumexp
 from bayesgen._random import generator
+from bayesgen._values import python_value
 from bayesgen.class_prior import ClassPrior
 from bayesgen.exceptions import UndefinedNumberError
 from bayesgen.families.base import Family, Names, Problem, column_name
@@ -362,7 +363,7 @@ class Fit(_Value):
         columns = ", ".join(column_name(j, names) for j in problem.columns[:5])
         more = len(problem.columns) - 5
         columns += f" and {more} more columns" if more > 0 else ""
-        label = None if problem.cls is None else repr(self.classes[problem.cls].item())
+        label = None if problem.cls is None else repr(python_value(self.classes[problem.cls]))
         return problem.text.format(cls=label, columns=columns)
 
     def _parts(self) -> list[tuple[Any, Any]]:

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.optimize import brentq, minimize
 from scipy.stats import chi2
 
+from bayesgen._values import python_values
 from bayesgen.exceptions import UndefinedNumberError, ZeroProbabilityWarning
 
 __all__ = ["ClassPriorEstimate", "estimate_rates"]
@@ -54,7 +55,7 @@ class ClassPriorEstimate:
         return np.array(self.class_prior, dtype=dtype)
 
     def __repr__(self) -> str:
-        parts = zip(self.classes.tolist(), self.class_prior, self.lower, self.upper, strict=True)
+        parts = zip(python_values(self.classes), self.class_prior, self.lower, self.upper, strict=True)
         rates = ", ".join(f"{k!r}: {p:.3f} ({low:.3f} to {high:.3f})" for k, p, low, high in parts)
         return f"ClassPriorEstimate({rates})"
 

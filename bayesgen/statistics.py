@@ -84,7 +84,7 @@ class Statistics:
         Raises
         ------
         ValueError
-            If it is anything else, or of a newer format.
+            If it is anything else, of a newer format, or holds what no rows have (such as a negative variance).
 
         Examples
         --------
@@ -139,7 +139,8 @@ class Statistics:
               ``covar_pop`` or ``covar_samp``, one triangle or both. With ``covariance="shared"`` they are of all
               classes together (class empty), or pooled here (``pool=True``).
 
-            Counts that are not there are 0.
+            Counts that are not there are 0. Means and variances (or scatters) must be there wherever a class has
+            weight.
         features : sequence, optional
             All columns in their order. Default: positions 0..max, or names in alphabetical order.
         levels : dict of feature to sequence, optional
@@ -185,7 +186,13 @@ class Statistics:
 
     @staticmethod
     def from_parquet(path: Any, features: Any = None, levels: Any = None, pool: bool = False) -> Statistics:
-        """Read what `to_parquet` wrote, or a long table that another engine did; see `from_table`."""
+        """Read what `to_parquet` wrote, or a long table that another engine did; see `from_table`.
+
+        Raises
+        ------
+        ValueError
+            If the file is not one of Parquet, is damaged, or holds another table.
+        """
         from bayesgen import statistics_tables
 
         return statistics_tables.from_parquet(path, features, levels, pool)

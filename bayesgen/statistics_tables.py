@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayesgen._codec import Decoder, Encoder, inline_array, read_inline
+from bayesgen._values import python_value, python_values
+from bayesgen.estimators._options import check_count
 from bayesgen.families.bernoulli import BernoulliStats
 from bayesgen.families.categorical import CategoricalStats
 from bayesgen.families.gaussian import GaussianStats
@@ -17,10 +19,12 @@ from bayesgen.families.multinomial import MultinomialStats
 from bayesgen.families.normal_statistics import MultivariateGaussianStats, PatternStats
 from bayesgen.families.poisson import PoissonStats
 from bayesgen.statistics import Columns, Statistics
+from bayesgen.statistics_checks import check_columns, check_statistics
 
 __all__ = ["from_json", "from_parquet", "from_table", "to_json", "to_parquet", "to_table"]
 
 FORMAT, VERSION = "bayesgen statistics", 1
+MOST_POSITIONS = 1 << 24  # columns or levels that a table may mean by its largest number
 KEYS = ("class", "feature", "level", "feature_bis")
 SECOND_MOMENTS = ("scatter", "var_pop", "var_samp", "covar_pop", "covar_samp")
 NAMES = {  # what may be in a table, by the statistic that says which model it is of
@@ -43,12 +47,19 @@ def to_json(statistics: Statistics) -> str:
 
 def from_json(text: str | bytes) -> Statistics:
     """See `Statistics.from_json`."""
+    out = _decoded(text)
+    check_statistics(out)
+    return out
+
+
+def _decoded(text: str | bytes) -> Statistics:
+    """The value that is written in a text."""
     expected = "expected the text that Statistics.to_json() makes"
     try:
         content = json.loads(text)
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise ValueError("it is something else")
-        if content["format_version"] > VERSION:
+        if check_count("format_version", content["format_version"]) > VERSION:
             raise ValueError(f"it has version {content['format_version']} of the format: upgrade bayesgen")
         out = Decoder(read_inline)(content["value"])
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
@@ -98,10 +109,10 @@ def columns_of(statistics: Statistics) -> dict[str, list[Any]]:
             "write them with to_json()"
         )
     names = statistics.columns.names
-    features = list(range(statistics.columns.n_features)) if names is None else np.asarray(names).tolist()
-    own_levels = [own.tolist() for own in statistics.columns.levels or ()]
+    features = list(range(statistics.columns.n_features)) if names is None else python_values(names)
+    own_levels = [python_values(own) for own in statistics.columns.levels or ()]
     sides: dict[str, dict[str, list[Any]]] = {
-        "class": {"class": statistics.classes.tolist()},
+        "class": {"class": python_values(statistics.classes)},
         "feature": {"feature": features},
         "feature_bis": {"feature_bis": features},
         "level": {
@@ -150,15 +161,18 @@ class Reader:
     """
 
     def __init__(self, table: Any, features: Any, levels: Any) -> None:
-        present = list(table.column_names if hasattr(table, "column_names") else table.keys())
+        present = column_names(table)
         for needed in ("class", "feature", "statistic", "value"):
             if needed not in present:
                 raise ValueError(f"table must have the columns class, feature, statistic and value; it has {present}")
         self.keys = {k: plain_list(table[k]) for k in KEYS if k in present}
         self.name = [str(v) for v in plain_list(table["statistic"])]
+        lengths = {k: len(plain_list(table[k])) for k in (*self.keys, "statistic", "value")}
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"the columns of table must have one length; they have {lengths}")
         try:
             self.value = np.array(plain_list(table["value"]), dtype=float)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ValueError("the column value of table must hold numbers") from None
         bad = np.flatnonzero(np.isnan(self.value))
         bad = bad[[self.name[i] not in ("log_base", "log_coefficient") for i in bad]] if bad.size else bad
@@ -193,8 +207,18 @@ class Reader:
         seen = {j for key in ("feature", "feature_bis") for j in self.keys.get(key, []) if j is not None}
         if features is None:
             numbers = all(isinstance(j, int) and j >= 0 for j in seen)
+            if numbers and max(seen, default=0) >= MOST_POSITIONS:
+                raise ValueError(
+                    f"table has the feature {max(seen)}, and positions 0..{max(seen)} are too many columns: name the "
+                    "columns that there are with features="
+                )
             features = range(max(seen, default=-1) + 1) if numbers else sorted(seen, key=str)
-        features = list(features)
+        if isinstance(features, (str, bytes, dict)) or not hasattr(features, "__iter__"):
+            raise ValueError(f"features must be a sequence of all columns in their order; got {features!r:.100}")
+        features = [_plain(j) for j in features]
+        if len(set(features)) < len(features):
+            twice = next(j for i, j in enumerate(features) if j in features[:i])
+            raise ValueError(f"features has {twice!r} twice")
         strange = sorted(map(str, seen - set(features)))
         if strange:
             raise ValueError(f"table has the feature {strange[0]!r}, which is not among the features given")
@@ -213,11 +237,11 @@ class Reader:
 
     def array(self, name: str, axes: tuple[str, ...], fill: Any = 0.0) -> np.ndarray:
         """One statistic as an array over the axes; cells that the table does not have are `fill`."""
-        places = {"class": index(self.classes.tolist()), "feature": index(self.features)}
+        places = {"class": index(python_values(self.classes)), "feature": index(self.features)}
         places["feature_bis"] = places["feature"]
         if "level" in axes:
             own = zip(self.features, self.columns.levels or (), strict=True)
-            places["level"] = index([(j, v) for j, levels in own for v in levels.tolist()])
+            places["level"] = index([(j, v) for j, levels in own for v in python_values(levels)])
         out = np.full([len(places[axis]) for axis in axes], np.nan)
         for i in [i for i, s in enumerate(self.name) if s == name]:
             row = {key: values[i] for key, values in self.keys.items()}
@@ -234,6 +258,20 @@ class Reader:
             out[at] = self.value[i]
         return np.where(np.isnan(out), fill, out)
 
+    def moment(self, name: str, axes: tuple[str, ...], needed: np.ndarray) -> np.ndarray:
+        """A mean or scatter; it may be absent, and is 0 then, where it is not needed (no weight)."""
+        return self.present(name, axes, self.array(name, axes, np.nan), needed)
+
+    def present(self, name: str, axes: tuple[str, ...], value: np.ndarray, needed: np.ndarray) -> np.ndarray:
+        """The value, with 0 for what is absent; raises where that is needed."""
+        absent = np.isnan(value)
+        lacking = np.argwhere(absent & needed)
+        if lacking.size:
+            labels = {"class": python_values(self.classes), "feature": self.features, "feature_bis": self.features}
+            where = ", ".join(f"{axis} {labels[axis][i]!r}" for axis, i in zip(axes, lacking[0], strict=True))
+            raise ValueError(f"table has no row with the statistic {name!r} for {where}, which has weight")
+        return np.where(absent, 0.0, value)
+
     def has(self, name: str) -> bool:
         """Whether the table has a statistic."""
         return name in self.name
@@ -247,13 +285,13 @@ class Reader:
         found = [n for n in names if self.has(n)]
         if len(found) != 1:
             raise ValueError(f"table must have one of the statistics {', '.join(names)}; it has {found or 'none'}")
-        value = self.array(found[0], axes, np.nan if "feature_bis" in axes else 0.0)
+        kind = found[0].rpartition("_")[2]
+        divisor = {"pop": weight, "samp": np.maximum(weight - 1.0, 0.0)}.get(kind, 1.0)
+        value = self.array(found[0], axes, np.nan)
         if "feature_bis" in axes:  # one triangle is enough
             value = np.where(np.isnan(value), np.swapaxes(value, -1, -2), value)
-            if np.isnan(value).any():
-                raise ValueError(f"table must have {found[0]!r} of every pair of features (in one order, or both)")
-        divisor = {"pop": weight, "samp": np.maximum(weight - 1.0, 0.0)}.get(found[0].rpartition("_")[2], 1.0)
-        return value * divisor
+        needed = weight > (1.0 if kind == "samp" else 0.0)
+        return self.present(found[0], axes, value, np.broadcast_to(needed, value.shape)) * divisor
 
 
 def from_table(table: Any, features: Any = None, levels: Any = None, pool: bool = False) -> Statistics:
@@ -279,8 +317,10 @@ def from_table(table: Any, features: Any = None, levels: Any = None, pool: bool 
     else:
         weight = read.array("weight", cells) if read.has("weight") else every
         scatter = read.scatter(weight, cells, ("scatter", "var_pop", "var_samp"))
-        out = GaussianStats(weight, read.array("mean", cells), read.array("mean_low", cells), scatter)
-    return Statistics(read.classes, count, out, read.columns)
+        out = GaussianStats(weight, read.moment("mean", cells, weight > 0), read.array("mean_low", cells), scatter)
+    made = Statistics(read.classes, count, out, read.columns)
+    check_statistics(made)
+    return made
 
 
 def _multivariate(read: Reader, count: np.ndarray, pool: bool) -> MultivariateGaussianStats:
@@ -293,7 +333,8 @@ def _multivariate(read: Reader, count: np.ndarray, pool: bool) -> MultivariateGa
     if pool and not pooled:
         scatter = scatter.sum(axis=0)
     own = read.array("weight", ("class",)) if read.has("weight") else count
-    return MultivariateGaussianStats(own, read.array("mean", cells), read.array("mean_low", cells), scatter)
+    mean = read.moment("mean", cells, np.broadcast_to(own[:, None] > 0, (len(count), len(read.features))))
+    return MultivariateGaussianStats(own, mean, read.array("mean_low", cells), scatter)
 
 
 def index(values: Sequence[Any]) -> dict[Any, int]:
@@ -304,20 +345,40 @@ def index(values: Sequence[Any]) -> dict[Any, int]:
 def sorted_levels(found: set[Any]) -> np.ndarray:
     """Levels in order; whole numbers are codes 0..max."""
     if found and all(isinstance(v, int) and not isinstance(v, bool) and v >= 0 for v in found):
+        if max(found) >= MOST_POSITIONS:
+            raise ValueError(
+                f"table has the level {max(found)}, and codes 0..{max(found)} are too many: name the levels that there "
+                "are with levels="
+            )
         return np.arange(max(found) + 1)
     return np.array(sorted(found, key=lambda v: (type(v).__name__, v)))
 
 
+def column_names(table: Any) -> list[Any]:
+    """Names of the columns of a data frame, an Arrow table or a mapping."""
+    for found in (getattr(table, "column_names", None), getattr(table, "keys", None), getattr(table, "columns", None)):
+        if found is not None:
+            return list(found() if callable(found) else found)
+    raise ValueError(
+        "table must be a data frame, an Arrow table, or a dict with the columns class, feature, statistic and value; "
+        f"got {type(table).__name__}"
+    )
+
+
 def plain_list(column: Any) -> list[Any]:
     """A column as Python values; what is missing is None, and whole floats are whole numbers."""
+    if isinstance(column, (str, bytes)) or not hasattr(column, "__iter__"):
+        raise ValueError(f"a column of table must be a sequence; got {column!r:.100}")
     values = column.to_pylist() if hasattr(column, "to_pylist") else list(column)
     return [_plain(v) for v in values]
 
 
 def _plain(v: Any) -> Any:
-    v = v.item() if isinstance(v, np.generic) else v
     if v is None or type(v).__name__ in ("NAType", "NaTType") or v != v:
         return None
+    if type(v).__name__ in ("Timestamp", "Timedelta") and getattr(v, "tzinfo", None) is None:  # of pandas
+        v = v.to_numpy()
+    v = python_value(v)
     return int(v) if isinstance(v, float) and v.is_integer() else v
 
 
@@ -349,18 +410,30 @@ def to_parquet(statistics: Statistics, path: Any) -> None:
 def from_parquet(path: Any, features: Any = None, levels: Any = None, pool: bool = False) -> Statistics:
     """See `Statistics.from_parquet`."""
     pa, pq = _pyarrow()
+    if not isinstance(path, (str, os.PathLike)):
+        raise ValueError(f"path must be the path of a Parquet file; got {path!r:.100}")
+    if not os.path.isdir(path):  # as some engines write one table
+        open(path, "rb").close()  # a file that is not there is an error of its own
     try:
         table = pq.read_table(str(path))
-    except pa.ArrowInvalid as error:
-        raise ValueError(f"{str(Path(path))!r} is not a Parquet file: {error}") from error
+        columns = {key: table[key].to_pylist() for key in table.column_names}
+    except (OSError, pa.ArrowException, IndexError, UnicodeDecodeError, MemoryError) as error:
+        raise ValueError(f"{str(path)!r} is not a Parquet file, or it is damaged: {error}") from error
     about = (table.schema.metadata or {}).get(b"bayesgen")
     if about is None:
         return from_table(table, features, levels, pool)
-    known = from_json(about)
-    exact = {key: table[key].to_pylist() for key in table.column_names}
-    names = range(known.columns.n_features) if known.columns.names is None else np.asarray(known.columns.names).tolist()
+    try:
+        return _exact(columns, _decoded(about), pool)
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        raise ValueError(f"{str(path)!r} does not hold what to_parquet() writes: {error!r}") from error
+
+
+def _exact(exact: dict[str, list[Any]], known: Statistics, pool: bool) -> Statistics:
+    """The statistics in a table, with the types and orders of those known without their numbers."""
+    check_columns(known.columns)
+    names = range(known.columns.n_features) if known.columns.names is None else python_values(known.columns.names)
     restore = {
-        "class": {str(v): v for v in known.classes.tolist()},
+        "class": {str(v): v for v in python_values(known.classes)},
         "feature": {str(v): v for v in names},
         "feature_bis": {str(v): v for v in names},
     }
@@ -369,7 +442,7 @@ def from_parquet(path: Any, features: Any = None, levels: Any = None, pool: bool
     given = None
     if known.columns.levels is not None:
         given = dict(zip(names, known.columns.levels, strict=True))
-        places = {j: {str(v): v for v in own.tolist()} for j, own in given.items()}
+        places = {j: {str(v): v for v in python_values(own)} for j, own in given.items()}
         pairs = zip(exact["feature"], exact["level"], strict=True)
         exact["level"] = [None if v is None else places[j].get(str(v), v) for j, v in pairs]
     if not exact["feature_bis"]:

@@ -11,6 +11,7 @@ import json
 import math
 import os
 import secrets
+import struct
 import zipfile
 import zlib
 from pathlib import Path
@@ -38,6 +39,9 @@ DAMAGE = (
     NotImplementedError,
     RuntimeError,
     OverflowError,
+    OSError,
+    MemoryError,
+    struct.error,
     zipfile.BadZipFile,
     zlib.error,
 )
@@ -123,8 +127,18 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MOST_BYTES) -> Any:
     >>> again.predict([[6]]).tolist()
     ['many']
     """
+    from bayesgen.estimators._options import check_count
+
+    if not isinstance(path, (str, os.PathLike)):
+        raise ValueError(f"path must be the path of a file that save() wrote; got {path!r:.100}")
+    max_bytes = check_count("max_bytes", max_bytes, 0)
+    with open(path, "rb") as file:  # a file that is not there is an error of its own
+        return _load(file, path, max_bytes)
+
+
+def _load(file: Any, path: Any, max_bytes: int) -> Any:
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(file) as archive:
             return _read(archive, max_bytes)
     except _Refused as error:
         raise ValueError(f"cannot load {str(path)!r}: {error}") from None
@@ -137,6 +151,9 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MOST_BYTES) -> Any:
 
 
 def _read(archive: zipfile.ZipFile, max_bytes: int) -> Any:
+    from bayesgen.estimators._base import GenerativeBase
+    from bayesgen.estimators._options import check_count
+
     entries = {info.filename: info for info in archive.infolist()}
     if MANIFEST not in entries:
         raise _Refused("it is a zip archive, but not one that save() wrote: it has no manifest.json")
@@ -146,7 +163,7 @@ def _read(archive: zipfile.ZipFile, max_bytes: int) -> Any:
     manifest = json.loads(archive.read(MANIFEST))
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise _Refused("it is a zip archive, but not one that save() wrote")
-    version = manifest["format_version"]
+    version = check_count("format_version", manifest["format_version"])
     if version > VERSION:
         raise _Refused(
             f"it has version {version} of the format, written by bayesgen {manifest.get('bayesgen')}; this one reads "
@@ -159,8 +176,6 @@ def _read(archive: zipfile.ZipFile, max_bytes: int) -> Any:
 
     def fetch(value: Any) -> np.ndarray:
         return read_npy(archive.read(entries[f"arrays/{int(value['n'])}.npy"]))
-
-    from bayesgen.estimators._base import GenerativeBase
 
     out = Decoder(fetch)(manifest["value"])
     if not isinstance(out, GenerativeBase):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
 from sklearn.naive_bayes import GaussianNB as PeerNB
 
 from bayesgen import (
@@ -115,3 +116,61 @@ def test_costs_that_cannot_be_meant_are_named(model) -> None:
         decide(model, X, reject_label="?")
     with pytest.raises(ValueError, match=r"proba must be an array \(rows, classes\)"):
         expected_cost([0.5, 0.5])
+    with pytest.raises(ValueError, match=r"cost must be a matrix of finite numbers.*got \[\[0, 1\], \[1\]\]"):
+        decide(model, X, [[0, 1], [1]])
+    with pytest.raises(ValueError, match="proba must be an array of numbers"):
+        expected_cost([[0.5, 0.5], [1.0]])
+    with pytest.raises(ValueError, match="reject_label must be one label"):
+        decide(model, X, reject_cost=0.1, reject_label=["a"])
+
+
+def test_what_is_no_classifier_is_named() -> None:
+    peer = PeerNB().fit(X, Y)
+    with pytest.raises(ValueError, match="estimator must be a fitted classifier with predict_proba; got 'a'"):
+        decide("a", X)
+    with pytest.raises(NotFittedError, match="this GaussianNB is not fitted"):
+        decide(PeerNB(), X)
+    with pytest.raises(ValueError, match="estimator must be a fitted classifier of this library"):
+        probability_best(peer, X)
+
+
+def test_costs_in_a_frame_are_those_of_their_labels(model) -> None:
+    pd = pytest.importorskip("pandas")
+    costs = np.array([[0.0, 1.0, 5.0, 0.4], [2.0, 0.0, 3.0, 0.5], [9.0, 4.0, 0.0, 0.6]])
+    names = model.classes_
+    for width in (3, 4):
+        frame = pd.DataFrame(costs[:, :width], index=names, columns=[*names, "ask"][:width])
+        expected = decide(model, X, costs[:, :width])
+        proba = model.predict_proba(X)
+        for other in (frame, frame.iloc[[2, 0, 1], ::-1], pd.DataFrame(costs[:, :width])):
+            assert_array_equal(decide(model, X, other), expected)
+            assert_array_equal(expected_cost(proba, other), proba @ costs[:, :width])
+        assert_array_equal(
+            probability_best(model, X[:9], frame.iloc[[2, 0, 1], ::-1], n_draws=50),
+            probability_best(model, X[:9], costs[:, :width], n_draws=50),
+        )
+    for bad in (
+        frame.rename(index={"setosa": "rose"}),
+        frame.rename(columns={"setosa": "rose"}),
+        frame.iloc[[0, 0, 1]],
+        pd.DataFrame(costs, index=names),
+    ):
+        with pytest.raises(ValueError, match=r"rows and columns must be the classes \['setosa', 'versi"):
+            decide(model, X, bad)
+    numbers = GaussianNB().fit(X, Y + 1)
+    frame = pd.DataFrame(costs[:, :3], index=[1, 2, 3], columns=[1, 2, 3])
+    assert_array_equal(decide(numbers, X, frame.iloc[::-1]), decide(numbers, X, costs[:, :3]))
+
+
+def test_dates_are_decided_on_as_dates() -> None:
+    days = np.array(["2020-01-01", "2021-01-01", "2022-01-01"], dtype="datetime64[ns]")
+    model = GaussianNB().fit(X, days[Y])
+    assert_array_equal(decide(model, X), model.predict(X))
+    found = decide(model, X, reject_cost=0.1)
+    kept = found != -1
+    assert 0 < kept.sum() < len(X)
+    assert_array_equal(found[kept].astype(days.dtype), model.predict(X)[kept])
+    with pytest.raises(ValueError, match="is one of the classes"):
+        decide(model, X, reject_cost=0.1, reject_label=days[0])
+    estimate = model.estimate_class_prior(X)
+    assert "2021-01-01" in repr(estimate)

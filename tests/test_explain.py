@@ -27,6 +27,7 @@ from bayesgen import (
     NUTSOptions,
     PoissonNB,
     UndefinedNumberError,
+    ZeroProbabilityWarning,
 )
 from bayesgen.estimators import MixedNB as Mixed
 from bayesgen.families import Family
@@ -368,6 +369,34 @@ def test_questions_that_cannot_be_meant_are_answered_by_name() -> None:
     with pytest.raises(ValueError, match="one class only"):
         MultinomialNB().fit(X, np.zeros(24, dtype=int)).explain(X).log_odds(0)
     assert found.log_odds(0, against="a").label != "a"
+    for n in (2.5, -1, "a", True):
+        with pytest.raises(ValueError, match="n must be a whole number, at least 0"):
+            found.table(0, n=n)
+    for names in (3, "abcde", [["x"] * 5]):
+        with pytest.raises(ValueError, match="feature_names must be a sequence of names, or a dict"):
+            found.table(0, feature_names=names)
+    with pytest.raises(ValueError, match="label must be one class label"):
+        found.table(0, label=np.array(["a", "b"]))
+    with pytest.raises(ValueError, match="against must be one class label"):
+        found.log_odds(0, against=["a"])
+
+
+def test_dates_are_classes_as_others_are() -> None:
+    X, y = counts()
+    days = np.array(["2020-01-01", "2021-01-01", "2022-01-01"], dtype="datetime64[ns]")
+    found = MultinomialNB().fit(X, days[np.unique(y, return_inverse=True)[1]]).explain(X)
+    assert found.log_odds(0, found.classes[0]).label == days[0]
+    assert found.table(0, label=found.classes[1], against=found.classes[0]).attrs["against"] == days[0]
+
+
+def test_rows_that_are_impossible_in_every_class_have_no_odds() -> None:
+    found = BernoulliNB(inference="mle").fit([[1, 0], [0, 1]], [0, 1]).explain([[1, 1], [1, 0]])
+    with pytest.warns(ZeroProbabilityWarning, match="row 0 has probability zero in every class"):
+        odds = found.log_odds(0)
+    assert np.isnan(odds.total)
+    with pytest.warns(ZeroProbabilityWarning):
+        found.table(0)
+    assert found.log_odds(1).total == np.inf
 
 
 def test_a_family_of_your_own_is_explained_by_leaving_cells_out() -> None:

@@ -402,7 +402,7 @@ def test_rows_that_were_not_learned_cannot_be_forgotten(rng):
     assert_array_equal(model.means_, before)
     wrong = model.statistics_.features._replace(observed=np.ones((1, 3), dtype=bool))
     bad = type(model.statistics_)(model.classes_, model.class_count_, wrong, model.statistics_.columns)
-    with pytest.raises(ValueError, match="statistics are of another model"):
+    with pytest.raises(ValueError, match="with parts that belong together; got PatternStats"):
         discriminant(inference="map").from_statistics(bad)
 
 

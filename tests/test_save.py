@@ -379,6 +379,59 @@ def test_newer_formats_are_named(file) -> None:
         lambda m: m["value"]["params"].update(alpha={"is": "distribution", "name": "Delta", "arguments": {}}),
         lambda m: m["value"]["params"].update(random_state={"is": "random", "legacy": False, "state": {}}),
         lambda m: m.update(arrays=10**12),
+        *(lambda m, v=v: m.update(format_version=v) for v in (0, -1, True, 1.0, "1", None, [1])),
+        *(
+            lambda m, v=v: m["value"]["learned"]["fit"].update(v)
+            for v in (
+                {"power": "x"},
+                {"power": -1.0},
+                {"power": None},
+                {"power": {"is": "float", "text": "nan"}},
+                {"route": "other"},
+                {"route": ["exact"]},
+                {"class_prior": 1.0},
+                {"classes": None},
+                {"sampled_classes": 3},
+                {"names": 3},
+            )
+        ),
+        *(
+            lambda m, v=v: m["value"]["learned"]["fit"]["class_prior"].update(v)
+            for v in (
+                {"n_classes": 7},
+                {"n_classes": "x"},
+                {"fixed": [0.5, 0.6]},
+                {"fixed": "x"},
+                {"fixed": [0.5]},
+                {"alpha": -1.0},
+                {"alpha": [1.0] * 9},
+                {"alpha": {"is": "float", "text": "inf"}},
+            )
+        ),
+        *(
+            lambda m, v=v: m["value"]["learned"]["fit"]["features"].update(v)
+            for v in (
+                {"route": "other"},
+                {"stated": 3},
+                {"stated": None},
+                {"stats": None},
+                {"stats": "text"},
+            )
+        ),
+        *(
+            lambda m, v=v: m["value"]["learned"]["fit"]["features"]["stated"].update(v)
+            for v in (
+                {"n_classes": 7},
+                {"n_features": 1},
+                {"alpha": {"is": "float", "text": "nan"}},
+                {"alpha": "x"},
+                {"alpha": [1.0, 2.0]},
+            )
+        ),
+        *(
+            lambda m, v=v: m["value"]["learned"].update(columns=v)
+            for v in (None, {"is": "Columns", "n_features": "x"}, {"is": "Columns", "n_features": 5, "blocks": -1})
+        ),
         lambda m: m.pop("value"),
         lambda m: m.pop("format_version"),
     ],
@@ -387,6 +440,29 @@ def test_manifests_that_say_something_else_are_refused(file, change) -> None:
     rewrite(file, with_manifest(change))
     with pytest.raises(ValueError, match="cannot load"):
         bayesgen.load(file)
+
+
+def test_arguments_of_load_are_named(file) -> None:
+    for path in (None, 3, b"x"):
+        with pytest.raises(ValueError, match="path must be the path of a file"):
+            bayesgen.load(path)
+    for size in ("a", -1, 1.5, None, True):
+        with pytest.raises(ValueError, match="max_bytes must be a whole number, at least 0"):
+            bayesgen.load(file, max_bytes=size)
+
+
+def test_every_flipped_bit_of_the_directory_is_an_error_of_ours(file) -> None:
+    whole = file.read_bytes()
+    start = whole.index(b"PK\x01\x02")
+    rng = np.random.default_rng(1)
+    for at, bit in zip(rng.integers(start, len(whole), 300), rng.integers(0, 8, 300), strict=True):
+        broken = bytearray(whole)
+        broken[at] ^= 1 << bit
+        file.write_bytes(broken)
+        try:
+            bayesgen.load(file)
+        except ValueError as error:
+            assert "cannot load" in str(error)  # noqa: PT017
 
 
 def test_nested_json_does_not_break_the_reader(file) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 
@@ -290,3 +291,163 @@ def test_other_texts_are_refused() -> None:
             Statistics.from_json(bad)
     with pytest.raises(ValueError, match="must have the columns class, feature, statistic and value; it has"):
         Statistics.from_table({"class": []})
+
+
+def moments(**changes):
+    out = {
+        "class": list("ab") * 3,
+        "feature": [None, None, 0, 0, 0, 0],
+        "statistic": ["class_count"] * 2 + ["mean"] * 2 + ["var_pop"] * 2,
+        "value": [10, 10, 5.0, 9.0, 1.0, 1.0],
+    }
+    return out | changes
+
+
+@pytest.mark.parametrize(("row", "what"), [(2, "'mean' for class 'a'"), (5, "'var_pop' for class 'b'")])
+def test_means_and_variances_that_are_absent_are_named(row, what) -> None:
+    lacking = {key: values[:row] + values[row + 1 :] for key, values in moments().items()}
+    with pytest.raises(ValueError, match=f"no row with the statistic {what}, feature 0, which has weight"):
+        Statistics.from_table(lacking)
+    lacking["value"][0 if "'a'" in what else 1] = 0  # an empty class has none
+    assert Statistics.from_table(lacking).features.mean.shape == (2, 1)
+
+
+def test_covariances_that_are_absent_are_named() -> None:
+    table = GaussianDiscriminantAnalysis(covariance="per_class").fit(X, SPECIES).statistics_.to_table()
+    gone = (table["class"] == "setosa") & (table["feature"] == 1) & (table["feature_bis"] == 2)
+    other = (table["class"] == "setosa") & (table["feature"] == 2) & (table["feature_bis"] == 1)
+    Statistics.from_table(table[~gone])
+    with pytest.raises(ValueError, match="'scatter' for class 'setosa', feature 1, feature_bis 2"):
+        Statistics.from_table(table[~gone & ~other])
+    gone = (table["statistic"] == "mean") & (table["class"] == "setosa") & (table["feature"] == 3)
+    with pytest.raises(ValueError, match="'mean' for class 'setosa', feature 3"):
+        Statistics.from_table(table[~gone])
+
+
+NORMAL = GaussianNB().fit(X, Y)
+FULL = GaussianDiscriminantAnalysis().fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("model", "changes", "message"),
+    [
+        (NORMAL, {"scatter": lambda v: -v}, "scatter .or a variance. is negative"),
+        (NORMAL, {"scatter": lambda v: v * np.inf}, "scatter holds NaN or infinity"),
+        (NORMAL, {"mean": lambda v: v * np.nan}, "mean holds NaN or infinity"),
+        (NORMAL, {"weight": lambda v: v + 1}, "weight must be class_count or less"),
+        (FULL, {"scatter": lambda v: -v}, "scatter .or a variance. is negative"),
+        (FULL, {"scatter": lambda v: v * np.nan}, "scatter holds NaN or infinity"),
+        (FULL, {"scatter": np.tril}, "scatter must be symmetric"),
+        (FULL, {"scatter": lambda v: 2 * v - np.diag(np.diag(v))}, "has a negative eigenvalue"),
+        (FULL, {"weight": lambda v: v + 1}, "weight must be class_count"),
+        (FULL, {"weight": lambda v: v - 1}, "weight must be class_count"),
+        (FULL, {"mean": lambda v: v[:2]}, "a mean for each of 3 classes"),
+        (NORMAL, {"scatter": lambda v: v[0]}, "a mean for each of 3 classes"),
+    ],
+    ids=name,
+)
+def test_moments_that_no_rows_have_are_refused(model, changes, message) -> None:
+    good = model.statistics_
+    moved = {key: change(getattr(good.features, key)) for key, change in changes.items()}
+    bad = Statistics(good.classes, good.class_count, good.features._replace(**moved), good.columns)
+    with pytest.raises(ValueError, match=message):
+        type(model)().from_statistics(bad)
+    if message != "weight must be class_count" or moved["weight"][0] > 50:  # fewer: rows may be without any cell
+        with pytest.raises(ValueError, match=message):
+            Statistics.from_json(bad.to_json())
+    with pytest.raises(ValueError, match=r"variance\) is negative"):
+        Statistics.from_table(moments(value=[10, 10, 5.0, 9.0, 1.0, -1.0]))
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "message"),
+    [
+        (("features",), "text", "features must be the statistics of a family"),
+        (("classes",), None, "classes must be an array"),
+        (("classes",), [0, 1], "classes must be an array"),
+        (("class_count",), [1.0], "one class_count for each"),
+        (("columns", "blocks"), -1, "blocks must be None or a tuple"),
+        (("columns", "blocks"), "x", "blocks must be None or a tuple"),
+        (("columns", "n_features"), "x", "n_features must be a whole number"),
+        (("columns", "names"), ["x"], "names must be None or the names of 4"),
+        (("columns",), 3, "columns must be a Columns value"),
+        (("features", "mean", "data"), [None] * 12, "mean holds NaN"),
+    ],
+)
+def test_texts_that_hold_no_statistics_are_refused(where, value, message) -> None:
+    content = json.loads(NORMAL.statistics_.to_json())
+    place = content["value"]
+    for key in where[:-1]:
+        place = place[key]
+    place[where[-1]] = value
+    with pytest.raises(ValueError, match=message):
+        Statistics.from_json(json.dumps(content))
+    for version in ("1", True, 0, None, 1.5):
+        with pytest.raises(ValueError, match="format_version must be a whole number"):
+            Statistics.from_json(json.dumps(content | {"format_version": version}))
+
+
+@pytest.mark.parametrize("unit", ["ns", "D", "s", "M"])
+def test_dates_stay_dates(unit, tmp_path) -> None:
+    days = np.array(["2020-01-01", "2021-01-01", "2022-01-01"], dtype=f"datetime64[{unit}]")
+    statistics = GaussianNB().fit(X, days[Y]).statistics_
+    same(Statistics.from_json(statistics.to_json()), statistics)
+    back = Statistics.from_table(statistics.to_table())
+    assert_array_equal(back.classes.astype(days.dtype), days)
+    assert unit != "ns" or back.classes.dtype == days.dtype
+    pytest.importorskip("pyarrow")
+    statistics.to_parquet(tmp_path / "x")
+    same(Statistics.from_parquet(tmp_path / "x"), statistics)
+
+
+@pytest.mark.parametrize("given", [None, [1, 2], "text", 3])
+def test_what_is_no_table_is_named(given) -> None:
+    with pytest.raises(ValueError, match="table must be a data frame"):
+        Statistics.from_table(given)
+
+
+@pytest.mark.parametrize(
+    ("changes", "options", "message"),
+    [
+        ({"value": [1, 2, 3]}, {}, "must have one length.*'value': 3"),
+        ({"class": ["a", "b"]}, {}, "must have one length.*'class': 2"),
+        ({"value": 3}, {}, "a column of table must be a sequence; got 3"),
+        ({"class": "abab"}, {}, "a column of table must be a sequence; got 'abab'"),
+        ({"value": [1, 2, 3, 10**400]}, {}, "value of table must hold numbers"),
+        ({"feature": [None, None, 0, 10**12]}, {}, "feature 1000000000000, .* too many columns: .* features="),
+        ({}, {"features": ["x", "x"]}, "features has 'x' twice"),
+        ({}, {"features": "x"}, "features must be a sequence"),
+        ({}, {"features": 1}, "features must be a sequence"),
+        (
+            {"statistic": ["class_count"] * 2 + ["level_count"] * 2, "level": [None, None, 0, 10**12]},
+            {},
+            "level 1000000000000, .* too many: .* levels=",
+        ),
+    ],
+)
+def test_tables_of_another_form_are_named(changes, options, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        Statistics.from_table(table(**changes), **options)
+
+
+def test_large_positions_may_be_named() -> None:
+    given = table(feature=[None, None, 5, 10**12])
+    assert Statistics.from_table(given, features=[5, 10**12]).columns.n_features == 2
+
+
+def test_damaged_parquet_files_are_named(tmp_path) -> None:
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "x"
+    with pytest.raises(ValueError, match="path must be the path of a Parquet file; got None"):
+        Statistics.from_parquet(None)
+    with pytest.raises(FileNotFoundError):
+        Statistics.from_parquet(path)
+    NORMAL.statistics_.to_parquet(path)
+    whole = path.read_bytes()
+    rng = np.random.default_rng(0)
+    for at, bit in zip(rng.integers(0, len(whole), 400), rng.integers(0, 8, 400), strict=True):
+        broken = bytearray(whole)
+        broken[at] ^= 1 << bit
+        path.write_bytes(broken)
+        with contextlib.suppress(ValueError):
+            Statistics.from_parquet(path)

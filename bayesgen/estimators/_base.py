@@ -38,6 +38,7 @@ from bayesgen.families.base import Labels, class_count, register
 from bayesgen.families.normal_statistics import sum_patterns
 from bayesgen.fit import SAMPLED, Fit, read_only
 from bayesgen.statistics import Columns, Statistics
+from bayesgen.statistics_checks import check_statistics
 
 
 class GenerativeBase(
@@ -249,14 +250,10 @@ class GenerativeBase(
         (first, n_a), (second, n_b) = moved
         return Statistics(classes, n_a + n_b, stated.merge(first, second), columns)
 
-    def _check_statistics(self, s: Statistics) -> None:
-        """Raise unless the statistics are of this model, with counts for every class."""
+    def _check_statistics(self, s: Statistics, definite: bool = True) -> None:
+        """Raise unless the statistics are of this model, and can be those of rows; see `check_statistics`."""
+        check_statistics(s, getattr(self, "missing", None) == "error", definite)
         k = len(s.classes)
-        count = np.asarray(s.class_count, dtype=float)
-        if k == 0 or count.shape != (k,) or not np.array_equal(np.unique(s.classes), s.classes):
-            raise ValueError("statistics.classes must be sorted, distinct labels, with one class_count for each")
-        if not (np.isfinite(count) & (count >= 0)).all():
-            raise ValueError(f"statistics.class_count must be non-negative numbers; got {count.tolist()}")
         try:
             expected = self._stated(s.columns, k).stats_shapes()
             whole = sum_patterns(s.features)

@@ -178,7 +178,11 @@ def sum_patterns(stats: Any) -> Any:
         if len(sizes) > 1 or stats.observed.shape[1:] != stats.mean.shape[2:]:
             raise TypeError("the parts of statistics by pattern do not belong together")
         return MultivariateGaussianStats(*(s.sum(axis=0) for s in stats[1:]))
-    return stats if hasattr(stats, "_fields") else tuple(sum_patterns(s) for s in stats)
+    if hasattr(stats, "_fields"):
+        return stats
+    if not isinstance(stats, tuple):
+        raise TypeError("statistics are a NamedTuple, or a tuple of them")
+    return tuple(sum_patterns(s) for s in stats)
 
 
 def column_stats(stats: Stats) -> GaussianStats:
