@@ -344,7 +344,7 @@ FULL = GaussianDiscriminantAnalysis().fit(X, Y)
         (FULL, {"mean": lambda v: v[:2]}, "a mean for each of 3 classes"),
         (NORMAL, {"scatter": lambda v: v[0]}, "a mean for each of 3 classes"),
     ],
-    ids=name,
+    ids=lambda value: ", ".join(value) if isinstance(value, dict) else name(value),
 )
 def test_moments_that_no_rows_have_are_refused(model, changes, message) -> None:
     good = model.statistics_
