@@ -242,7 +242,7 @@ right.legend(frameon=False)
 # %%
 sizes = (8,) if QUICK else (6, 12, 25)
 repeats = 1 if QUICK else 4
-hierarchical = NUTSOptions(num_warmup=500, num_samples=500 if QUICK else 1000, num_chains=4)
+hierarchical = NUTSOptions(num_warmup=1000, num_samples=1500, num_chains=4)
 models = {
     "shared (LDA)": GaussianDiscriminantAnalysis(),
     "per class (QDA)": GaussianDiscriminantAnalysis(covariance="per_class"),

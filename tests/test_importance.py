@@ -213,7 +213,7 @@ def test_weights_that_cannot_be_trusted_lead_to_nuts(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:NUTS. R-hat:bayesgen.SamplingWarning")  # a short run
+@pytest.mark.filterwarnings("ignore:NUTS. :bayesgen.SamplingWarning")  # a short run
 def test_the_fallback_is_the_run_that_nuts_would_make():
     far = LKJPrior(1.0, scale=dist.LogNormal(3.0, 0.05), mean=dist.Normal(100.0, 0.5))
     X, y = IRIS[::10, :2], SPECIES[::10]

@@ -75,7 +75,7 @@ def test_arviz_finds_the_same_from_draws(covariance):
     X, y = X[::5], y[::5]
     model = GaussianDiscriminantAnalysis(covariance=covariance, random_state=0).fit(X, y)
     exact = prior_sensitivity(model, var_names=["mean"])
-    draws = model.to_arviz(X, y, groups=["log_likelihood", "log_prior"], n_draws=3000)
+    draws = model.to_arviz(X, y, groups=["log_likelihood", "log_prior"], n_draws=6000)
     arviz = load()
     for part in ("prior", "likelihood"):
         found = arviz.psens(draws, component=part) if is_old(arviz) else arviz.psense(draws, group=part)
