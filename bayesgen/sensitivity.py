@@ -33,7 +33,7 @@ from scipy.special import expit, logit, rel_entr
 
 from bayesgen.comparison import import_pandas
 from bayesgen.estimators._export_names import Names, named_blocks
-from bayesgen.estimators._posterior import label
+from bayesgen.estimators._posterior import label, wanted_names
 from bayesgen.exceptions import UndefinedNumberError
 from bayesgen.fit import Fit
 
@@ -89,7 +89,7 @@ def prior_sensitivity(
     learned = estimator._state()
     fit = learned.fit
     fit.check_posterior()
-    wanted = None if var_names is None else (var_names,) if isinstance(var_names, str) else tuple(map(str, var_names))
+    wanted = wanted_names(var_names)
     names = Names(fit.classes, named_blocks(learned, features), wanted, (1, 1))
     if fit.sampled_classes is not None or any(getattr(b.part, "own", None) is not None for b in names.blocks):
         raise ValueError(

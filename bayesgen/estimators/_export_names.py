@@ -62,8 +62,7 @@ class Block:
 
     def feature_names(self) -> np.ndarray:
         """Names, or positions, of the exported columns."""
-        names = self.columns.names
-        return self.keep if names is None else np.asarray(names)[self.keep]
+        return self.labels()[self.keep]
 
     def label(self, j: int) -> str:
         """Name, or position, of a column."""

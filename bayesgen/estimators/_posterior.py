@@ -114,7 +114,7 @@ class Posterior(Shell):
         if asked & {"prior", "prior_predictive", "log_prior"}:
             check_prior(fit)
         blocks = named_blocks(learned, features)
-        wanted = _names(var_names)
+        wanted = wanted_names(var_names)
         rows = self._exported_rows(learned, X, y) if asked & OF_ROWS else None
         rng = generator(self._seed(random_state))
         shape = run_shape(fit, n_chains, n_draws)
@@ -196,7 +196,7 @@ class Posterior(Shell):
         fit = learned.fit
         fit.check_posterior()
         shape = run_shape(fit, n_chains, n_draws)
-        names = Names(fit.classes, named_blocks(learned, features), _names(var_names), shape)
+        names = Names(fit.classes, named_blocks(learned, features), wanted_names(var_names), shape)
         names.check_wanted()
         whole = names.n_rows()
         names, shown = names.readable(features is None, top)
@@ -233,7 +233,8 @@ class Posterior(Shell):
         return self.random_state if random_state is None else random_state
 
 
-def _names(var_names: Any) -> tuple[str, ...] | None:
+def wanted_names(var_names: Any) -> tuple[str, ...] | None:
+    """Names of variables as a tuple, of one name or several; None: all."""
     if var_names is None:
         return None
     return (var_names,) if isinstance(var_names, str) else tuple(map(str, var_names))
