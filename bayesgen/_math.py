@@ -15,6 +15,7 @@ import numpy as np
 import scipy.special as scipy_special
 
 Array = Any  # a NumPy or JAX array; shapes are given in the docstrings
+NUMPY = frozenset({np.ndarray, np.float64, float, int})
 
 
 def namespace(*values: Any) -> ModuleType:
@@ -23,7 +24,7 @@ def namespace(*values: Any) -> ModuleType:
     JAX takes as long to import as the rest together: until somebody has, no value is one of its arrays.
     """
     jax = sys.modules.get("jax")
-    if jax is None:
+    if jax is None or all(type(v) in NUMPY for v in values):  # to ask whether something is a JAX array takes longer
         return np
     leaves = jax.tree_util.tree_leaves(values) if any(isinstance(v, tuple) for v in values) else values
     return jax.numpy if any(isinstance(leaf, jax.Array) for leaf in leaves) else np

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
+from bayesgen._kernels import blas_beside
 from bayesgen._math import logsumexp
 from bayesgen._random import generator
 from bayesgen._values import python_value
@@ -385,7 +386,8 @@ class Fit(_Value):
 
     @cached_property
     def _can_score(self) -> bool:
-        self._check_scored(self.log_class > -np.inf)
+        with blas_beside(self.count.sum()):
+            self._check_scored(self.log_class > -np.inf)
         return True
 
     def _check_scored(self, needed: np.ndarray) -> None:
@@ -433,7 +435,8 @@ class Fit(_Value):
     def relative_scores(self, x: Any, log_class: np.ndarray | None = None) -> np.ndarray:
         """`log_scores` up to a term of each row that all classes share, (n, K)."""
         self.check_predictive(log_class)
-        features = self.powered(self.features.relative_log_prob(x))
+        with blas_beside(_n_rows(x)):
+            features = self.powered(self.features.relative_log_prob(x))
         return add_class(self.log_class if log_class is None else log_class, features)
 
     def powered(self, features: np.ndarray) -> np.ndarray:

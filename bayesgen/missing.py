@@ -242,7 +242,7 @@ def _maximise(family: Any, stats: PatternStats, m_step: Callable, with_prior: bo
     if with_prior:
         loc, loc_low, _ = family.hyper()
         family = family.replace(loc=difference(loc, loc_low, centre, low), loc_low=0.0)
-    scale = np.sqrt(default_variance(*columns[:3], columns.scatter.sum(axis=0)))
+    scale = np.sqrt(default_variance(*columns[:3], columns.scatter.sum(axis=0), (overall, overall_low)))
     k, d = centre.shape
     coordinates = Coordinates(scale, ((k, d), (k, d, d) if stats.scatter.ndim == 4 else (d, d)))
     start = np.zeros(k * d + (stats.scatter[0].size // d**2) * (d * (d + 1) // 2))

@@ -127,7 +127,7 @@ class GenerativeBase(
         weights = _labels.check_weights(sample_weight, known_label, may_vanish=part)
         columns = self._columns(X, holder, known, weights)
         x = self._encode(X, columns, purpose="fit")
-        classes = np.unique(y) if classes is None else classes
+        classes = _labels.distinct_labels(y) if classes is None else classes
         codes = encode_rows(y, known_label, classes)
         stated = self._stated(columns, len(classes))
         x, codes, weights = _input.drop_weightless(x, codes, weights)

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
+from bayesgen._kernels import map_rows
 from bayesgen.estimators._tables import (
     column_names,
     holds_texts,
@@ -109,7 +110,7 @@ def check_finite(x: Any, names: Any, allow_nan: bool, advice: str, squares: bool
     flat = values.ravel(order="K")
     with np.errstate(over="ignore", invalid="ignore"):
         # One pass: a sum of squares is finite only if every value is, and none is beyond the root of the range.
-        if np.isfinite(np.dot(flat, flat)):
+        if np.isfinite(sum(map_rows(lambda lo, hi: np.dot(flat[lo:hi], flat[lo:hi]), len(flat), len(flat)))):
             return
         infinite, missing = np.isinf(values), np.isnan(values)
         large = np.abs(values.astype(float)) > (1e150 if squares else LARGEST_COUNT)

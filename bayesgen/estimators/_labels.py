@@ -12,6 +12,8 @@ from bayesgen.estimators._tables import is_missing
 
 UNKNOWN_LABEL = -1  # as in sklearn.semi_supervised
 LEAST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e100  # beyond these, products of weights and data leave float64
+SPAN = 1 << 16  # whole labels that lie this near together are counted, which is quicker than to sort them
+MANY = 20  # labels from which on scikit-learn asks whether they are classes
 
 
 def _column(y: Any) -> np.ndarray:
@@ -58,9 +60,33 @@ def check_labels(y: Any, part: bool = False) -> np.ndarray:
             raise ValueError("Input y contains infinity: every row needs a label")
         if np.abs(y.astype(float)).max(initial=0.0) > 2.0**53:
             raise ValueError("y holds numbers too large to be whole labels; use integers or strings")
-    if not part or y.dtype.kind not in "biuU":
-        check_classification_targets(y)
+    # Of these types all are classes; scikit-learn warns of classes nearly as many as rows.
+    if y.dtype.kind in "biuU" and (part or 0 < len(y) <= MANY or len(distinct_labels(y)) <= len(y) // 2):
+        return y
+    check_classification_targets(y)
     return y
+
+
+def _offset(*labels: np.ndarray) -> int | None:
+    """The least of whole labels that lie near together; None for others."""
+    if not all(y.size and y.dtype.kind in "iu" for y in labels):
+        return None
+    low, high = min(int(y.min()) for y in labels), max(int(y.max()) for y in labels)
+    near = high - low < SPAN and abs(low) < 2**62
+    return low if near else None
+
+
+def _less(y: np.ndarray, low: int) -> np.ndarray:
+    y = y.astype(np.intp, copy=False)
+    return y - low if low else y
+
+
+def distinct_labels(y: np.ndarray) -> np.ndarray:
+    """The classes in a column of labels, sorted: `numpy.unique`."""
+    low = _offset(y)
+    if low is None:
+        return np.unique(y)
+    return (np.flatnonzero(np.bincount(_less(y, low))) + low).astype(y.dtype)
 
 
 def split_labels(y: Any, allow_unknown: bool, part: bool = False) -> tuple[np.ndarray, np.ndarray]:
@@ -83,8 +109,15 @@ def encode_labels(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """Codes of labels among sorted classes; `ValueError` naming labels that are not among them."""
     if y.dtype.kind != classes.dtype.kind and not {y.dtype.kind, classes.dtype.kind} <= set("biuf"):
         raise ValueError(f"y holds labels of type {y.dtype}; the classes are {classes.tolist()}")
-    codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
-    strange = classes[codes] != y
+    low = _offset(y, classes)
+    if low is None:
+        codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+        strange = classes[codes] != y
+    else:
+        table = np.full(int(max(y.max(), classes.max())) - low + 1, -1)
+        table[_less(classes, low)] = np.arange(len(classes))
+        codes = table[_less(y, low)]
+        strange = codes < 0
     if strange.any():
         raise ValueError(
             f"y contains the label {y[strange][0].item()!r}, which is not among the classes {classes.tolist()}"

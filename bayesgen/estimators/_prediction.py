@@ -11,7 +11,7 @@ from scipy.special import expit, ndtri
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_consistent_length
 
-from bayesgen._kernels import row_blocks
+from bayesgen._kernels import SCORE_CELLS, map_rows, row_blocks
 from bayesgen._math import logsumexp, safe_log
 from bayesgen._random import generator
 from bayesgen.estimators import _labels
@@ -26,6 +26,7 @@ from bayesgen.fit import LooResult
 __all__ = ["Prediction"]
 
 INTERVAL_CELLS = 1 << 24  # numbers held at once for quantiles over draws
+EXPONENTIALS = 8  # an exponential takes as long as so many sums
 
 
 class Prediction(Shell):
@@ -324,24 +325,44 @@ class Prediction(Shell):
 
 
 def normalise(joint: np.ndarray) -> np.ndarray:
-    """Log of p(y | x) from the log joint over the last axis; NaN for rows that no class can generate."""
-    top = joint.max(axis=-1, keepdims=True)
-    warn_impossible(top[..., 0])
-    # The maximum goes first: a log joint of -1e12 would leave no digits of a log of the sum.
-    with np.errstate(invalid="ignore"):
-        out = joint - top
-        out -= np.log(np.exp(out).sum(axis=-1, keepdims=True))
+    """Log of p(y | x) in place of the log joint, over the last axis; NaN for rows that no class can generate."""
+    out, best = _by_rows(joint, log=True)
+    warn_impossible(best)
     return out
 
 
 def probabilities(joint: np.ndarray) -> np.ndarray:
     """p(y | x), exp of `normalise`, with one exponential for each number."""
-    top = joint.max(axis=-1, keepdims=True)
-    warn_impossible(top[..., 0])
-    with np.errstate(invalid="ignore"):
-        out = np.exp(joint - top)
-        out /= out.sum(axis=-1, keepdims=True)
+    out, best = _by_rows(joint, log=False)
+    warn_impossible(best)
     return out
+
+
+def _by_rows(joint: np.ndarray, log: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Normalised (log) probabilities and the largest log joint of each row, a block of rows at a time.
+
+    Blocks are turned, since NumPy is slow to reduce a short last axis.
+    """
+    flat = joint.reshape(-1, joint.shape[-1])
+    best = np.empty(len(flat))
+
+    def work(lo: int, hi: int) -> None:
+        for block in row_blocks(hi - lo, flat.shape[1], SCORE_CELLS):
+            part = slice(lo + block.start, lo + block.stop)
+            turned = flat[part].T.copy()
+            np.max(turned, axis=0, out=best[part])
+            # The maximum goes first: a log joint of -1e12 would leave no digits of a log of the sum.
+            with np.errstate(invalid="ignore"):
+                turned -= best[part]
+                if log:
+                    turned -= np.log(np.exp(turned).sum(axis=0))
+                else:
+                    np.exp(turned, out=turned)
+                    turned /= turned.sum(axis=0)
+            flat[part] = turned.T
+
+    map_rows(work, len(flat), EXPONENTIALS * flat.size)
+    return flat.reshape(joint.shape), best.reshape(joint.shape[:-1])
 
 
 def warn_impossible(best: np.ndarray) -> np.ndarray:

@@ -33,6 +33,8 @@ def take(x: Any, keep: np.ndarray) -> Any:
 
 def encode_rows(y: np.ndarray, known: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """Codes (n,) of rows some of which have a label, from the labels of these."""
+    if known.all():
+        return _labels.encode_labels(y, classes)
     codes = np.full(len(known), UNKNOWN)
     codes[known] = _labels.encode_labels(y, classes)
     return codes

@@ -122,17 +122,21 @@ def _near_log_prob(
     square, cross = (-0.5 / variance).T, (shift / variance).T
     constant = norm - 0.5 * shift**2 / variance
 
-    def work(block: slice) -> np.ndarray:
+    total = constant.sum(axis=1)
+
+    def work(block: slice, buffers: _kernels.Buffers) -> np.ndarray:
         rows = _kernels.rows(x, block)
-        residual = (rows - centre) - low
-        missing = np.isnan(residual)
-        if missing.any():
+        residual = np.subtract(rows, centre, out=buffers("residual", *rows.shape))
+        residual -= low
+        shape = (len(rows), len(shift))
+        missing = np.isnan(residual) if np.isnan(residual.sum()) else None
+        if missing is not None:
             residual[missing] = 0.0
-            out = (~missing).astype(float) @ constant.T
-        else:
-            out = np.broadcast_to(constant.sum(axis=1), (len(rows), len(shift)))
-        out = out + residual @ cross
-        return out + np.multiply(residual, residual, out=residual) @ square
+        out = np.matmul(residual, cross, out=buffers("out", *shape))
+        np.multiply(residual, residual, out=residual)
+        out += np.matmul(residual, square, out=buffers("square", *shape))
+        out += total if missing is None else (~missing).astype(float) @ constant.T
+        return out
 
     return _kernels.score_blocks(work, x.shape[0], len(shift), x.shape[1])
 
@@ -145,7 +149,7 @@ def _t_log_prob(
     Missing cells, and squares whose products could overflow, are summed one by one.
     """
 
-    def by_column(block: Any) -> np.ndarray:
+    def by_column(block: Any, _: Any = None) -> np.ndarray:
         rows = np.asarray(_kernels.rows(x, block), dtype=float)
         out = np.empty((len(rows), len(loc)))
         observed = ~np.isnan(rows)
@@ -296,13 +300,16 @@ class Diagonal(Family):
 
     def resolve(self, stats: GaussianStats) -> Any:
         """See `Family.resolve`: location the overall mean, scale (shape - 1) times the pooled variance."""
+        if self.loc is not None and self.scale is not None:
+            return self
         changes = {}
+        overall = overall_mean(*stats[:3])
         if self.loc is None:
-            changes["loc"], changes["loc_low"] = overall_mean(*stats[:3])
+            changes["loc"], changes["loc_low"] = overall
         if self.scale is None:
-            v = default_variance(*stats[:3], stats.scatter.sum(axis=0))
+            v = default_variance(*stats[:3], stats.scatter.sum(axis=0), overall)
             changes["scale"] = (np.asarray(self.shape, dtype=float) - 1.0) * v
-        return self.replace(**changes) if changes else self
+        return self.replace(**changes)
 
     def learn(self, stats: GaussianStats) -> Any:
         """See `Family.learn`: mean precision and shape, with the scale that keeps the data's E[variance]."""

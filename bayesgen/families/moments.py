@@ -103,14 +103,18 @@ def overall_mean(n: Array, mean: Array, low: Array) -> tuple[np.ndarray, np.ndar
     return two_sum(anchor, anchor_low + step)
 
 
-def default_variance(n: Array, mean: Array, low: Array, scatter: Array) -> np.ndarray:
-    """Pooled within-class variance of each column; the overall one if that is 0; 1 if that is 0 too."""
+def default_variance(n: Array, mean: Array, low: Array, scatter: Array, overall: Any) -> np.ndarray:
+    """Pooled within-class variance of each column; the overall one if that is 0; 1 if that is 0 too.
+
+    `overall` is the `overall_mean` of the classes.
+    """
     total = np.broadcast_to(n, np.shape(mean)).sum(axis=0)
     within = safe_divide(scatter, total, empty=0.0)
-    high, rest = overall_mean(n, mean, low)
-    between = (n * np.where(n > 0, difference(mean, low, high, rest), 0.0) ** 2).sum(axis=0)
-    overall = safe_divide(scatter + between, total, empty=0.0)
-    return np.where(within > 0, within, np.where(overall > 0, overall, 1.0))
+    if (within > 0).all():
+        return within
+    between = (n * np.where(n > 0, difference(mean, low, *overall), 0.0) ** 2).sum(axis=0)
+    whole = safe_divide(scatter + between, total, empty=0.0)
+    return np.where(within > 0, within, np.where(whole > 0, whole, 1.0))
 
 
 def check_scale(x: Any, scatter: np.ndarray, names: Names) -> None:

@@ -213,7 +213,8 @@ class Multinomial(Family):
 
     def log_prob(self, params: MultinomialParams, x: Any) -> Array:
         """See `Family.log_prob`."""
-        return contract(x, params.log_prob) + self._coefficient(x)
+        out = contract(x, params.log_prob)
+        return out + self._coefficient(x) if self.coefficient else out
 
     def mle(self, stats: MultinomialStats) -> MultinomialParams:
         """Relative frequencies of the words; NaN for a class without words."""

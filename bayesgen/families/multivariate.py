@@ -109,18 +109,21 @@ class Multivariate(Family):
 
     def resolve(self, stats: MultivariateGaussianStats) -> Any:
         """See `Family.resolve`: location the overall mean, df d + 2, E[covariance] the pooled variances."""
+        if not any(part is None for part in (self.loc, self.df, self.scale)):
+            return self
         changes: dict[str, Any] = {}
         d = self.n_features
         columns = column_stats(stats)
+        overall = overall_mean(*columns[:3])
         if self.loc is None:
-            changes["loc"], changes["loc_low"] = overall_mean(*columns[:3])
+            changes["loc"], changes["loc_low"] = overall
         if self.df is None:
             changes["df"] = d + 2.0
         if self.scale is None:
             df = np.asarray(changes.get("df", self.df), dtype=float)
-            v = default_variance(*columns[:3], columns.scatter.sum(axis=0))
+            v = default_variance(*columns[:3], columns.scatter.sum(axis=0), overall)
             changes["scale"] = (df[..., None, None] - d - 1.0) * np.diag(v)
-        return self.replace(**changes) if changes else self
+        return self.replace(**changes)
 
     def learn(self, stats: MultivariateGaussianStats) -> Any:
         """See `Family.learn`: mean precision and degrees of freedom, with the scale that keeps E[covariance]."""
@@ -314,9 +317,14 @@ class Multivariate(Family):
         """See `Family.log_predictive`: multivariate t."""
         loc, low, kappa = self.hyper()
         df, scale = self.inverse_wishart()
-        factor = self._factor if namespace(scale) is np else None
         xp = namespace(x, loc, low, kappa, df, scale)
-        return score(x, loc, low, scale, t_formula(df - self.n_features + 1.0, kappa), xp, factor)
+        formula = self._t_formula if xp is np else t_formula(df - self.n_features + 1.0, kappa)
+        return score(x, loc, low, scale, formula, xp, self._factor if namespace(scale) is np else None)
+
+    @cached_property
+    def _t_formula(self) -> Callable:
+        """See `log_predictive`; it keeps its constants."""
+        return t_formula(self.inverse_wishart()[0] - self.n_features + 1.0, self.hyper()[2])
 
     def _inverse_wishart_draws(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """Square roots B with B'B ~ inverse-Wishart, (n, ..., d, d), by Bartlett's decomposition."""
