@@ -522,12 +522,19 @@ class Multivariate(Family):
         if has_missing(x):
             return self._loo_of_observed(x, codes, w, stats)
         post = prior.condition(stats)
-        out = np.empty((x.shape[0], self.n_classes))
-        for rows in _kernels.row_blocks(x.shape[0], self.n_features, cells=1 << 17):
-            block = np.asarray(_kernels.rows(x, rows), dtype=float)
-            out[rows], lost = post._downdate(block, codes[rows], w[rows])
-            for i in np.flatnonzero(lost):
-                out[rows.start + i] = prior._recompute(x, codes, w, rows.start + i)
+        lost: list[int] = []
+
+        def work(block: slice, buffers: _kernels.Buffers) -> np.ndarray:
+            rows = np.asarray(_kernels.rows(x, block), dtype=float)
+            with np.errstate(all="ignore"):
+                out, gone = post._downdate(rows, codes[block], w[block], buffers)
+            lost.extend(block.start + np.flatnonzero(gone))
+            return out
+
+        with _kernels.blas_beside(len(codes)):
+            out = _kernels.score_blocks(work, len(codes), self.n_classes, self.n_features)
+        for i in lost:
+            out[i] = prior._recompute(x, codes, w, i)
         return out
 
     def _loo_of_observed(self, x: Any, codes: np.ndarray, w: np.ndarray, stats: Any) -> np.ndarray:
@@ -539,13 +546,12 @@ class Multivariate(Family):
         out[~np.isnan(dense(x)).all(axis=1)] = self.log_loo(rows, labels, stats)
         return out
 
-    def _own_parts(self, x: np.ndarray, k: np.ndarray, w: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Kappa - w, its ratio, c, s and the downdated own form of each row; own is W(x - m_k), (n, d)."""
+    def _own_parts(self, k: np.ndarray, w: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Kappa - w, its ratio, c, s and the downdated own form of each row; q is |W(x - m_k)|^2, (n,)."""
         _, _, kappa = self.hyper()
         left = kappa[k] - w
         ratio = safe_divide(kappa[k], left)
         c = w * ratio
-        q = (own * own).sum(axis=1)
         s = 1.0 - c * q
         safe = np.where(s > 0, s, 1.0)
         return left, c, s, ratio**2 * q / safe, safe

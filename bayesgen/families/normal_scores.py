@@ -20,7 +20,7 @@ from bayesgen.families.base import dense
 from bayesgen.families.gaussian import LOG_2PI, NEAR
 from bayesgen.families.normal_statistics import PatternStats, distinct, has_missing
 
-__all__ = ["linear_score", "log_likelihood_by_pattern", "observed_factor", "score", "t_formula"]
+__all__ = ["linear_score", "log_likelihood_by_pattern", "observed_factor", "score", "t_formula", "whiten"]
 
 LOG_PI = float(np.log(np.pi))
 FAR = 256.0  # standard deviations between class means that a linear score may span
@@ -63,14 +63,22 @@ def _forms(loc: Array, low: Array, inverse: Array, xp: Any) -> Callable[[Array, 
     return forms
 
 
+def whiten(
+    x: np.ndarray, centre: np.ndarray, rest: np.ndarray, lower: np.ndarray, buffers: _kernels.Buffers
+) -> np.ndarray:
+    """Rows W(x - c) - rest, (n, d), in a buffer; W is lower triangular, in column order."""
+    z = np.subtract(x, centre, out=buffers("rows", *x.shape))
+    z = dtrmm(1.0, lower, z.T, lower=1, overwrite_b=1).T  # half the work of a product of full matrices
+    z -= rest
+    return z
+
+
 def _near_shared(centre: np.ndarray, rest: np.ndarray, offset: np.ndarray, inverse: np.ndarray) -> Callable:
     """|z|^2 - 2 z'm_k + |m_k|^2, with z the whitened row; the factor W is lower triangular."""
     square, cross, lower = (offset * offset).sum(axis=1), -2.0 * offset.T, np.asfortranarray(inverse)
 
     def forms(x: np.ndarray, buffers: _kernels.Buffers) -> np.ndarray:
-        z = np.subtract(x, centre, out=buffers("rows", *x.shape))
-        z = dtrmm(1.0, lower, z.T, lower=1, overwrite_b=1).T  # W z', half the work of a product of full matrices
-        z -= rest
+        z = whiten(x, centre, rest, lower, buffers)
         out = np.matmul(z, cross, out=buffers("forms", len(x), len(offset)))
         out += np.einsum("ij,ij->i", z, z)[:, None]
         out += square

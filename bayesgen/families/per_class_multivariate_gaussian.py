@@ -142,7 +142,7 @@ class PerClassMultivariateGaussian(Multivariate):
             + log_multigamma_ratio(df, n, d)
         ).sum()
 
-    def _downdate(self, x: np.ndarray, k: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _downdate(self, x: np.ndarray, k: np.ndarray, w: np.ndarray, _: Any) -> tuple[np.ndarray, np.ndarray]:
         """See `MultivariateGaussian._downdate`: only the own class changes."""
         loc, low, _ = self.hyper()
         inverse, logdet = self._factor
@@ -152,7 +152,7 @@ class PerClassMultivariateGaussian(Multivariate):
         own = np.empty_like(residual)
         for c in np.unique(k):
             own[k == c] = residual[k == c] @ inverse[c].T
-        left, _, s, form, safe = self._own_parts(x, k, w, own)
+        left, _, s, form, safe = self._own_parts(k, w, np.einsum("ij,ij->i", own, own))
         df = self.inverse_wishart()[0][k] - w - d + 1.0
         exists = (left > 0) & (s > 0) & (df > 0)
         formula = t_formula(np.where(exists, df, 1.0), np.where(exists, left, 1.0))
