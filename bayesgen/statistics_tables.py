@@ -14,7 +14,7 @@ from bayesgen._values import python_value, python_values
 from bayesgen.estimators._options import check_count
 from bayesgen.families.bernoulli import BernoulliStats
 from bayesgen.families.categorical import CategoricalStats
-from bayesgen.families.gaussian import GaussianStats
+from bayesgen.families.diagonal import GaussianStats
 from bayesgen.families.multinomial import MultinomialStats
 from bayesgen.families.normal_statistics import MultivariateGaussianStats, PatternStats
 from bayesgen.families.poisson import PoissonStats

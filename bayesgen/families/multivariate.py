@@ -25,7 +25,8 @@ from bayesgen.families.base import (
     own_class,
 )
 from bayesgen.families.covariance_chart import CovarianceChart, FactoredParams, factor_of
-from bayesgen.families.gaussian import LOG_2PI, Diagonal, GaussianStats
+from bayesgen.families.diagonal import Diagonal, GaussianStats
+from bayesgen.families.diagonal_scores import LOG_2PI
 from bayesgen.families.moments import (
     align_constant,
     check_scale,

@@ -15,7 +15,7 @@ from bayesgen import _kernels
 from bayesgen._linalg import inverse_factor
 from bayesgen._math import Array, log_rising, namespace
 from bayesgen.families.base import dense
-from bayesgen.families.gaussian import LOG_2PI, NEAR
+from bayesgen.families.diagonal_scores import LOG_2PI, NEAR
 from bayesgen.families.normal_statistics import PatternStats, distinct, has_missing
 
 __all__ = ["linear_score", "log_likelihood_by_pattern", "observed_factor", "score", "t_formula"]
