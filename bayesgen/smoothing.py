@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_consistent_length
@@ -34,6 +34,9 @@ from bayesgen.learning import Evidence
 from bayesgen.nuts import NUTSOptions
 from bayesgen.own_priors import is_distribution
 from bayesgen.smoothing_rules import Cells, Rule, all_rules, at_alpha
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["compare_smoothing"]
 
@@ -213,7 +216,7 @@ def compare_smoothing(
     rules: Sequence[str] | None = None,
     nuts: Any = False,
     random_state: Any = None,
-) -> Any:
+) -> pd.DataFrame:
     r"""Every rule of smoothing on the same data: which prior it is, what the data say of it, and how it predicts.
 
     Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from bayesgen.families.normal_statistics import MultivariateGaussianStats, Patte
 from bayesgen.families.poisson import PoissonStats
 from bayesgen.statistics import Columns, Statistics
 from bayesgen.statistics_checks import check_columns, check_statistics
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["from_json", "from_parquet", "from_table", "to_json", "to_parquet", "to_table"]
 
@@ -142,7 +145,7 @@ def objects(values: list[Any]) -> np.ndarray:
     return out
 
 
-def to_table(statistics: Statistics) -> Any:
+def to_table(statistics: Statistics) -> pd.DataFrame:
     """See `Statistics.to_table`."""
     from bayesgen.comparison import import_pandas
 

@@ -296,7 +296,12 @@ def _normal_formula(q: np.ndarray, logdet: np.ndarray, size: np.ndarray) -> np.n
 
 
 def _chain(
-    x: np.ndarray, loc: np.ndarray, low: np.ndarray, matrix: np.ndarray, formula: Callable, most: tuple[int, int]
+    x: np.ndarray,
+    loc: np.ndarray,
+    low: np.ndarray,
+    matrix: np.ndarray,
+    formula: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
+    most: tuple[int, int],
 ) -> np.ndarray:
     """Shapley values of formula(q, ln |matrix|, size) of the leading columns, (S, n, d, K).
 

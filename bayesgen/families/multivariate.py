@@ -181,7 +181,7 @@ class Multivariate(Family):
 
     # ---- statistics and likelihood
 
-    _moments: Callable
+    _moments: Callable[..., tuple[np.ndarray, ...]]
 
     def stats(self, x: Any, r: Any, names: Names = None) -> Stats:
         """See `Family.stats`; `PatternStats` of rows with missing cells."""
