@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -38,8 +38,10 @@ from bayesgen.families.base import Labels, class_count, register
 from bayesgen.families.normal_statistics import sum_patterns
 from bayesgen.fit import SAMPLED, Fit, read_only
 from bayesgen.learning import LearnedPrior
-from bayesgen.nuts import Diagnostics
 from bayesgen.statistics import Columns, Statistics
+
+if TYPE_CHECKING:
+    from bayesgen.nuts import Diagnostics  # importing it imports JAX
 from bayesgen.statistics_checks import check_statistics
 
 
