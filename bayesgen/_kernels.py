@@ -86,7 +86,7 @@ def one_blas_thread() -> _OneBlasThread:
     return _limit
 
 
-def blas_beside(n_rows: float) -> AbstractContextManager:
+def blas_beside(n_rows: float) -> AbstractContextManager[None]:
     """A context for matrices of columns, which are small beside many rows: then BLAS runs in the calling thread.
 
     Its own threads spin for some milliseconds after each job, and would take a core from those that sum or score rows.

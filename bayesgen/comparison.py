@@ -24,7 +24,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -39,6 +39,9 @@ from bayesgen.exceptions import UndefinedNumberError, ZeroProbabilityWarning
 from bayesgen.families import _all as families
 from bayesgen.fit import Fit, LooResult, MixedFit
 from bayesgen.own_priors import Hyperpriors
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["HeldOut", "calibration_error", "compare"]
 
@@ -59,7 +62,7 @@ def compare(
     cv: Any = None,
     test: tuple[Any, Any] | None = None,
     sample_weight: Any = None,
-) -> Any:
+) -> pd.DataFrame:
     r"""Fit models to the same rows and put their numbers side by side, the best first.
 
     Parameters
@@ -464,7 +467,7 @@ def on_all_classes(log_proba: np.ndarray, known: np.ndarray, classes: np.ndarray
 # ------------------------------------------------------------------------------- the table
 
 
-def add_differences(table: Any, loos: dict[str, LooResult]) -> Any:
+def add_differences(table: pd.DataFrame, loos: dict[str, LooResult]) -> pd.DataFrame:
     """Log Bayes factors within each measure, and differences of leave-one-out to the best, row by row."""
     for _, group in table.groupby("measure"):
         known = group["log_evidence"].dropna()
@@ -482,7 +485,7 @@ def add_differences(table: Any, loos: dict[str, LooResult]) -> Any:
     return table
 
 
-def in_order(table: Any) -> Any:
+def in_order(table: pd.DataFrame) -> pd.DataFrame:
     """Sorted best first; see `compare`. The order of the last columns is that of the docstring."""
     by: list[str] = []
     if table["elpd_conditional"].notna().all():

@@ -281,7 +281,7 @@ class FunctionPrior(OwnPrior):
         Takes the family (with ``n_classes`` and ``n_features``), returns what `OwnPrior.sites` does.
     """
 
-    function: Callable = static(default=None)
+    function: Callable[[Family], Any] = static(default=None)
 
     def sites(self, base: Family) -> Any:
         """See `OwnPrior.sites`."""

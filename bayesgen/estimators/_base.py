@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -37,7 +37,11 @@ from bayesgen.exceptions import UndefinedNumberError
 from bayesgen.families.base import Labels, class_count, register
 from bayesgen.families.normal_statistics import sum_patterns
 from bayesgen.fit import SAMPLED, Fit, read_only
+from bayesgen.learning import LearnedPrior
 from bayesgen.statistics import Columns, Statistics
+
+if TYPE_CHECKING:
+    from bayesgen.nuts import Diagnostics  # importing it imports JAX
 from bayesgen.statistics_checks import check_statistics
 
 
@@ -343,9 +347,9 @@ class GenerativeBase(
         return mean.item() if mean.ndim == 0 else mean
 
     @property
-    def learned_(self) -> Any:
+    def learned_(self) -> LearnedPrior:
         """`bayesgen.learning.LearnedPrior` of a prior learned by evidence: value, standard error, evidence curve."""
-        learned = self._fit_value.features.learned
+        learned: LearnedPrior | None = self._fit_value.features.learned
         if learned is None:
             raise UndefinedNumberError("nothing was learned by evidence: that is alpha='evidence' or prior='evidence'")
         return learned
@@ -366,9 +370,10 @@ class GenerativeBase(
         return features
 
     @property
-    def diagnostics_(self) -> Any:
+    def diagnostics_(self) -> Diagnostics | None:
         """`bayesgen.nuts.Diagnostics` of the NUTS run (divergences, R-hat, effective sizes); None after importance."""
-        return self._sampled().diagnostics
+        found: Diagnostics | None = self._sampled().diagnostics
+        return found
 
     @property
     def importance_khat_(self) -> float | None:

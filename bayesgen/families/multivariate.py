@@ -25,7 +25,8 @@ from bayesgen.families.base import (
     own_class,
 )
 from bayesgen.families.covariance_chart import CovarianceChart, FactoredParams, factor_of
-from bayesgen.families.gaussian import LOG_2PI, Diagonal, GaussianStats
+from bayesgen.families.diagonal import Diagonal, GaussianStats
+from bayesgen.families.diagonal_scores import LOG_2PI
 from bayesgen.families.moments import (
     align_constant,
     check_scale,
@@ -40,6 +41,7 @@ from bayesgen.families.moments import (
     weighted_parts,
 )
 from bayesgen.families.normal_scores import (
+    Formula,
     log_likelihood_by_pattern,
     normal_formula,
     score,
@@ -183,7 +185,7 @@ class Multivariate(Family):
 
     # ---- statistics and likelihood
 
-    _moments: Callable
+    _moments: Callable[..., tuple[np.ndarray, ...]]
 
     def stats(self, x: Any, r: Any, names: Names = None) -> Stats:
         """See `Family.stats`; `PatternStats` of rows with missing cells."""
@@ -322,7 +324,7 @@ class Multivariate(Family):
         return score(x, loc, low, scale, formula, xp, self._factor if namespace(scale) is np else None)
 
     @cached_property
-    def _t_formula(self) -> Callable:
+    def _t_formula(self) -> Formula:
         """See `log_predictive`; it keeps its constants."""
         return t_formula(self.inverse_wishart()[0] - self.n_features + 1.0, self.hyper()[2])
 

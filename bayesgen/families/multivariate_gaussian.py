@@ -35,7 +35,8 @@ from bayesgen.families.base import (
     static,
 )
 from bayesgen.families.covariance_chart import factor_of
-from bayesgen.families.gaussian import LOST_DIGITS, NEAR, Diagonal
+from bayesgen.families.diagonal import LOST_DIGITS, Diagonal
+from bayesgen.families.diagonal_scores import NEAR
 from bayesgen.families.multivariate import Multivariate, MultivariateGaussianParams
 from bayesgen.families.normal_scores import (
     LOG_PI,

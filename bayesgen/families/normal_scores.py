@@ -17,10 +17,13 @@ from bayesgen import _kernels
 from bayesgen._linalg import inverse_factor
 from bayesgen._math import Array, log_rising, namespace
 from bayesgen.families.base import dense
-from bayesgen.families.gaussian import LOG_2PI, NEAR
+from bayesgen.families.diagonal_scores import LOG_2PI, NEAR
 from bayesgen.families.normal_statistics import PatternStats, distinct, has_missing
 
-__all__ = ["linear_score", "log_likelihood_by_pattern", "observed_factor", "score", "t_formula", "whiten"]
+__all__ = ["Formula", "linear_score", "log_likelihood_by_pattern", "observed_factor", "score", "t_formula", "whiten"]
+
+Forms = Callable[[Array, _kernels.Buffers], Array]  # rows (n, d) to quadratic forms (n, K)
+Formula = Callable[[Array, Array, Any], Array]  # quadratic form, ln det and number of columns to a log density
 
 LOG_PI = float(np.log(np.pi))
 FAR = 256.0  # standard deviations between class means that a linear score may span
@@ -39,7 +42,7 @@ def observed_factor(matrix: Array, observed: Array) -> tuple[Array, Array]:
     return xp.where(block, inverse, 0.0), logdet
 
 
-def _forms(loc: Array, low: Array, inverse: Array, xp: Any) -> Callable[[Array, _kernels.Buffers], Array]:
+def _forms(loc: Array, low: Array, inverse: Array, xp: Any) -> Forms:
     """Quadratic forms |W (x - m_k)|^2 of rows x, as a function that gives (n, K); W is (d, d) or (K, d, d).
 
     Where the means are within `NEAR` standard deviations of each other, rows are centred once, and the means are taken
@@ -73,7 +76,7 @@ def whiten(
     return z
 
 
-def _near_shared(centre: np.ndarray, rest: np.ndarray, offset: np.ndarray, inverse: np.ndarray) -> Callable:
+def _near_shared(centre: np.ndarray, rest: np.ndarray, offset: np.ndarray, inverse: np.ndarray) -> Forms:
     """|z|^2 - 2 z'm_k + |m_k|^2, with z the whitened row; the factor W is lower triangular."""
     square, cross, lower = (offset * offset).sum(axis=1), -2.0 * offset.T, np.asfortranarray(inverse)
 
@@ -87,7 +90,7 @@ def _near_shared(centre: np.ndarray, rest: np.ndarray, offset: np.ndarray, inver
     return forms
 
 
-def _near_forms(centre: np.ndarray, offset: np.ndarray, turned: np.ndarray) -> Callable:
+def _near_forms(centre: np.ndarray, offset: np.ndarray, turned: np.ndarray) -> Forms:
     """The product of rows with the factors of all classes side by side."""
     n_classes, d = offset.shape
     wide = np.ascontiguousarray(np.moveaxis(turned, 0, 1)).reshape(d, n_classes * d)
@@ -102,7 +105,7 @@ def _near_forms(centre: np.ndarray, offset: np.ndarray, turned: np.ndarray) -> C
     return forms
 
 
-def score(x: Any, loc: Array, low: Array, matrix: Array, formula: Callable, xp: Any, factor: Any = None) -> Array:
+def score(x: Any, loc: Array, low: Array, matrix: Array, formula: Formula, xp: Any, factor: Any = None) -> Array:
     """formula(q, ln|matrix|, number of observed columns), shape (n, K); NaN cells are integrated out."""
     inverse, logdet = inverse_factor(matrix) if factor is None else factor
     n_classes, d = loc.shape
@@ -141,7 +144,7 @@ def linear_score(x: Any, loc: np.ndarray, low: np.ndarray, inverse: np.ndarray) 
     return _kernels.score_blocks(work, x.shape[0], len(loc), len(centre))
 
 
-def _score_by_pattern(x: np.ndarray, loc: Array, low: Array, matrix: Array, formula: Callable, whole: Any) -> Array:
+def _score_by_pattern(x: np.ndarray, loc: Array, low: Array, matrix: Array, formula: Formula, whole: Any) -> Array:
     """See `score`; `whole` is the factor of the whole matrix."""
     patterns, which = distinct(~np.isnan(x))
     order = np.argsort(which, kind="stable")
@@ -166,7 +169,7 @@ def _score_by_pattern(x: np.ndarray, loc: Array, low: Array, matrix: Array, form
 
 
 def _stacked(
-    x: np.ndarray, patterns: np.ndarray, sizes: np.ndarray, loc: Array, low: Array, matrix: Array, formula: Callable
+    x: np.ndarray, patterns: np.ndarray, sizes: np.ndarray, loc: Array, low: Array, matrix: Array, formula: Formula
 ) -> np.ndarray:
     """Scores of rows of several patterns, `sizes` of each, one after the other."""
     kinds = matrix.ndim - 2  # 1 where each class has a matrix of its own
@@ -181,7 +184,7 @@ def _stacked(
     return formula((z * z).sum(axis=-1), logdet[which], patterns.sum(axis=1)[which][:, None])
 
 
-def t_formula(df: Array, kappa: Array) -> Callable:
+def t_formula(df: Array, kappa: Array) -> Formula:
     """Log density of the predictive t; df (eta) is () or (K,), kappa (K,)."""
     shrink = kappa / (kappa + 1.0)
 

@@ -11,7 +11,8 @@ from bayesgen._linalg import log_det_growth
 from bayesgen._math import Array, log_multigamma_ratio, namespace, safe_divide
 from bayesgen.families.base import family, static
 from bayesgen.families.covariance_chart import factor_of
-from bayesgen.families.gaussian import LOST_DIGITS, Diagonal, Gaussian
+from bayesgen.families.diagonal import LOST_DIGITS, Diagonal
+from bayesgen.families.gaussian import Gaussian
 from bayesgen.families.multivariate import Multivariate, MultivariateGaussianParams
 from bayesgen.families.normal_scores import LOG_PI, t_formula
 from bayesgen.families.normal_statistics import MultivariateGaussianStats, refuse_missing

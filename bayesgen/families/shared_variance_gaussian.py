@@ -11,7 +11,7 @@ from bayesgen._math import Array, log_rising, namespace, safe_divide, special
 from bayesgen._random import generator
 from bayesgen.families import dirichlet
 from bayesgen.families.base import Labels, Problem, family, no_spread, own_class, static
-from bayesgen.families.gaussian import LOST_DIGITS, Diagonal, GaussianParams, GaussianStats, one_column
+from bayesgen.families.diagonal import LOST_DIGITS, Diagonal, GaussianParams, GaussianStats, one_column
 
 __all__ = ["SharedVarianceGaussian"]
 
