@@ -28,6 +28,7 @@ from bayesgen._math import Array, log_rising, namespace, safe_divide, special, s
 from bayesgen._random import generator
 from bayesgen.families import dirichlet
 from bayesgen.families.base import (
+    Elsewhere,
     Family,
     Labels,
     Names,
@@ -600,7 +601,7 @@ class Gaussian(Diagonal):
         cells = log_rising(a, 0.5 * n) - a * xp.log1p(q / b) - 0.5 * n * xp.log(2 * np.pi * (b + q))
         return (cells - 0.5 * xp.log1p(n / kappa)).sum(0)
 
-    def log_loo(self, x: Any, y: Any, stats: GaussianStats) -> np.ndarray:
+    def log_loo(self, x: Any, y: Any, stats: GaussianStats, elsewhere: Elsewhere = None) -> np.ndarray:
         """See `Family.log_loo`: only the row's own class changes."""
         self = self.resolve(stats)
         post = self.condition(stats)
@@ -614,7 +615,7 @@ class Gaussian(Diagonal):
             share = 1.0 - c * e**2 / (2 * b[k])
             scale = b[k] * share
             for i, j in np.argwhere(seen & (left > 0) & (share < LOST_DIGITS)):
-                scale[i, j] = self._scale_without(x, y, rows.start + i, j)
+                scale[i, j] = self._scale_without(x, y, rows.start + i, j, elsewhere)
             shape = a[k] - 0.5 * w
             exists = (left > 0) & (shape > 0) & (scale > 0)
             spread = 2 * np.where(exists, scale * (1 + safe_divide(1.0, left)), 1.0)
@@ -627,13 +628,11 @@ class Gaussian(Diagonal):
             out[np.arange(x.shape[0])[rows], k] = own
         return out
 
-    def _scale_without(self, x: Any, y: Any, i: int, j: int) -> float:
+    def _scale_without(self, x: Any, y: Any, i: int, j: int, elsewhere: Elsewhere) -> float:
         """B' of row i's class in column j, recomputed from the other rows."""
         codes, w = own_class(y)
         others = np.flatnonzero((codes == codes[i]) & (np.arange(len(codes)) != i))
-        one = self.replace(n_features=1, **one_column(self, j))
-        rest = one.stats(_kernels.rows(x, others)[:, [j]], Labels(codes[others], w[others]))
-        return float(one.condition(rest).scale[codes[i], 0])
+        return float(condition_column(self, x, Labels(codes, w), others, j, elsewhere).scale[codes[i], 0])
 
     def draw(self, key: Any, n: int) -> GaussianParams:
         """See `Family.draw`."""
@@ -647,3 +646,13 @@ def one_column(prior: Diagonal, j: int) -> dict[str, Any]:
     names = ("loc", "loc_low", "mean_precision", "shape", "scale")
     values = {name: np.asarray(getattr(prior, name), dtype=float) for name in names}
     return {name: v[..., [j]] if v.ndim else v for name, v in values.items()}
+
+
+def condition_column(prior: Any, x: Any, y: Labels, rows: np.ndarray, j: int, elsewhere: Elsewhere) -> Any:
+    """The posterior of one column given some of the rows x, and those elsewhere."""
+    one = prior.replace(n_features=1, **one_column(prior, j))
+    weights = None if y.weights is None else y.weights[rows]
+    stats = one.stats(_kernels.rows(x, rows)[:, [j]], Labels(y.codes[rows], weights))
+    if elsewhere is not None:
+        stats = one.merge(stats, GaussianStats(*(s[:, [j]] for s in elsewhere())))
+    return one.condition(stats)

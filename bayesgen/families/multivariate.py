@@ -14,6 +14,7 @@ from bayesgen._math import Array, namespace, safe_divide, special, two_sum
 from bayesgen._random import generator
 from bayesgen.families import dirichlet
 from bayesgen.families.base import (
+    Elsewhere,
     Family,
     Labels,
     Names,
@@ -498,37 +499,40 @@ class Multivariate(Family):
 
     # ---- leave-one-out
 
-    def _recompute(self, x: Any, codes: np.ndarray, w: np.ndarray, i: int) -> np.ndarray:
+    def _recompute(self, x: Any, codes: np.ndarray, w: np.ndarray, i: int, elsewhere: Elsewhere) -> np.ndarray:
         """Row i predicted from statistics of the other rows: where a downdate has lost its digits."""
         others = np.flatnonzero(np.arange(len(codes)) != i)
-        post = self.condition(self.stats(_kernels.rows(x, others), Labels(codes[others], w[others])))
+        rest = self.stats(_kernels.rows(x, others), Labels(codes[others], w[others]))
+        post = self.condition(rest if elsewhere is None else self.merge(rest, elsewhere()))
         if post.improper(np.ones(self.n_classes, dtype=bool)) is not None:
             return np.full(self.n_classes, np.nan)
         return post.log_predictive(_kernels.rows(x, np.array([i])))[0]
 
-    def log_loo(self, x: Any, y: Any, stats: MultivariateGaussianStats) -> np.ndarray:
+    def log_loo(self, x: Any, y: Any, stats: MultivariateGaussianStats, elsewhere: Elsewhere = None) -> np.ndarray:
         """See `Family.log_loo`: a rank-one downdate of the scale matrix (determinant lemma)."""
         refuse_missing(stats, "leave-one-out")
         prior = self.resolve(stats)
         codes, w = own_class(y)
         if has_missing(x):
-            return self._loo_of_observed(x, codes, w, stats)
+            return self._loo_of_observed(x, codes, w, stats, elsewhere)
         post = prior.condition(stats)
         out = np.empty((x.shape[0], self.n_classes))
         for rows in _kernels.row_blocks(x.shape[0], self.n_features, cells=1 << 17):
             block = np.asarray(_kernels.rows(x, rows), dtype=float)
             out[rows], lost = post._downdate(block, codes[rows], w[rows])
             for i in np.flatnonzero(lost):
-                out[rows.start + i] = prior._recompute(x, codes, w, rows.start + i)
+                out[rows.start + i] = prior._recompute(x, codes, w, rows.start + i, elsewhere)
         return out
 
-    def _loo_of_observed(self, x: Any, codes: np.ndarray, w: np.ndarray, stats: Any) -> np.ndarray:
+    def _loo_of_observed(
+        self, x: Any, codes: np.ndarray, w: np.ndarray, stats: Any, elsewhere: Elsewhere
+    ) -> np.ndarray:
         """Rows with nothing observed have density 1 in every class, whatever was learned."""
         rows, labels = with_something_observed(x, Labels(codes, w))
         if np.isnan(rows).any():
             raise ValueError("these rows were not all learned: some have missing cells, and no such row was learned")
         out = np.zeros((x.shape[0], self.n_classes))
-        out[~np.isnan(dense(x)).all(axis=1)] = self.log_loo(rows, labels, stats)
+        out[~np.isnan(dense(x)).all(axis=1)] = self.log_loo(rows, labels, stats, elsewhere)
         return out
 
     def _own_parts(self, x: np.ndarray, k: np.ndarray, w: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, ...]:
