@@ -256,7 +256,7 @@ def sources(frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
 
 
 def test_tables_of_every_kind(rng: np.random.Generator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bayesgen.estimators._batches.SLICE_CELLS", 200)  # several slices of a row group
+    monkeypatch.setattr("bayesgen.estimators._batches.PIECE_CELLS", 200)  # several slices of a row group
     frame = frame_of(rng)
     X = frame.drop(columns=["label", "weight"])
     whole = MixedNB().fit(X, frame["label"], frame["weight"])
