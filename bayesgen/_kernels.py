@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import copy_context
-from functools import cache
+from functools import cache, wraps
 from itertools import pairwise
 from threading import Lock, local
 from typing import Any
@@ -186,6 +186,17 @@ def product(x: Any, table: np.ndarray) -> np.ndarray:
     return out
 
 
+def by_rows_themselves(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """A sum over rows that those of another kind (`bayesgen._device`) make themselves, by a method of its name."""
+
+    @wraps(kernel)
+    def sums(x: Any, codes: np.ndarray, weights: np.ndarray | None, n_classes: int) -> Any:
+        own = getattr(x, kernel.__name__, None)
+        return kernel(x, codes, weights, n_classes) if own is None else own(codes, weights, n_classes)
+
+    return sums
+
+
 def _one_hot(codes: np.ndarray, weights: np.ndarray | None, n_classes: int) -> np.ndarray:
     out = np.zeros((n_classes, len(codes)))
     out[codes, np.arange(len(codes))] = 1.0 if weights is None else weights
@@ -203,6 +214,7 @@ def _part(w: np.ndarray | None, i: int, j: int) -> np.ndarray | None:
 # ------------------------------------------------------------------------------------------- counts
 
 
+@by_rows_themselves
 def class_sums(x: Any, codes: np.ndarray, weights: np.ndarray | None, n_classes: int) -> np.ndarray:
     """Weighted sum of the rows of each class, shape (K, d)."""
     if sp.issparse(x):
@@ -290,6 +302,7 @@ def _residuals(x: Any, i: int, j: int, codes: np.ndarray, pilot: np.ndarray, buf
     return np.subtract(rows(x, i, j), out, out=out)
 
 
+@by_rows_themselves
 def pooled_moments(
     x: Any, codes: np.ndarray, weights: np.ndarray | None, n_classes: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -310,6 +323,7 @@ def pooled_moments(
     return pilot, sum(p[0] for p in parts), sum(p[1] for p in parts)
 
 
+@by_rows_themselves
 def class_moments(
     x: Any, codes: np.ndarray, weights: np.ndarray | None, n_classes: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -341,6 +355,7 @@ def class_moments(
     return pilot, sum(p[0] for p in parts), sum(p[1] for p in parts)
 
 
+@by_rows_themselves
 def diagonal_moments(
     x: Any, codes: np.ndarray, weights: np.ndarray | None, n_classes: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

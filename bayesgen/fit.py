@@ -21,7 +21,7 @@ from bayesgen._random import generator
 from bayesgen._values import python_value
 from bayesgen.class_prior import ClassPrior
 from bayesgen.exceptions import UndefinedNumberError
-from bayesgen.families.base import Family, Names, Problem, column_name
+from bayesgen.families.base import Elsewhere, Family, Names, Problem, column_name, parts_of
 from bayesgen.learning import LearnedPrior
 from bayesgen.leave_one_out import LooResult, best_power
 
@@ -158,10 +158,10 @@ class FeatureFit(_Value):
         with np.errstate(all="ignore"):
             return float(self.prior.log_evidence(self.stats))
 
-    def log_loo(self, x: Any, labels: Any) -> np.ndarray:
-        """Exact leave-one-out ln p(x_i | y = k, rest), shape (n, K)."""
+    def log_loo(self, x: Any, labels: Any, elsewhere: Elsewhere = None) -> np.ndarray:
+        """Exact leave-one-out ln p(x_i | y = k, rest), shape (n, K); see `Family.log_loo`."""
         with np.errstate(all="ignore"):
-            return self.prior.log_loo(x, labels, self.stats)
+            return self.prior.log_loo(x, labels, self.stats, *([] if elsewhere is None else [elsewhere]))
 
     def posterior_params(self, rng: np.random.Generator, n: int) -> Any:
         """Independent draws of the parameters from the posterior, n of them along a leading axis."""
@@ -231,10 +231,10 @@ class MixedFit(_Value):
         """See `FeatureFit.log_evidence`."""
         return sum(p.log_evidence() for p in self.parts)
 
-    def log_loo(self, x: Any, labels: Any) -> np.ndarray:
+    def log_loo(self, x: Any, labels: Any, elsewhere: Elsewhere = None) -> np.ndarray:
         """See `FeatureFit.log_loo`."""
-        pairs = zip(self.parts, x, strict=True)
-        return sum(p.log_loo(part, labels) for p, part in pairs)
+        parts = zip(self.parts, x, parts_of(elsewhere, len(self.parts)), strict=True)
+        return sum(p.log_loo(part, labels, rest) for p, part, rest in parts)
 
     def posterior_params(self, rng: np.random.Generator, n: int) -> tuple[Any, ...]:
         """See `FeatureFit.posterior_params`."""
@@ -384,18 +384,21 @@ class Fit(_Value):
             "x_given_y": self.features.log_evidence(),
         }
 
-    def loo(self, x: Any, labels: Any) -> LooResult:
-        """Exact leave-one-out of the rows x, which must be among those learned."""
-        log_joint = add_class(*self.loo_parts(x, labels))
+    def loo(self, x: Any, labels: Any, elsewhere: Elsewhere = None) -> LooResult:
+        """Exact leave-one-out of the rows x, which must be among those learned.
+
+        If they are not all of them, `elsewhere` gives the statistics of the others; see `Family.log_loo`.
+        """
+        log_joint = add_class(*self.loo_parts(x, labels, elsewhere))
         joint = log_joint[np.arange(len(labels.codes)), labels.codes]
         with np.errstate(invalid="ignore"):
             return LooResult(log_joint, joint, joint - logsumexp(log_joint))
 
-    def loo_parts(self, x: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
+    def loo_parts(self, x: Any, labels: Any, elsewhere: Elsewhere = None) -> tuple[np.ndarray, np.ndarray]:
         """Leave-one-out ln p(y = k) and ln p(x_i | y = k), (n, K) each; NaN where one does not exist."""
         weights = np.ones(len(labels.codes)) if labels.weights is None else labels.weights
         log_class = self.class_prior.log_loo(labels.codes, weights, self.count)
-        features = self.features.log_loo(x, labels)
+        features = self.features.log_loo(x, labels, elsewhere)
         features[np.isnan(features).any(axis=1)] = np.nan
         return log_class, features
 

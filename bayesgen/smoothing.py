@@ -24,6 +24,7 @@ from bayesgen.comparison import (
 )
 from bayesgen.estimators import BernoulliNB, CategoricalNB, MultinomialNB, _labels
 from bayesgen.estimators._prediction import normalise
+from bayesgen.estimators._tables import refuse_dask
 from bayesgen.exceptions import UndefinedNumberError, ZeroProbabilityWarning
 from bayesgen.families._all import Bernoulli, Categorical, Multinomial
 from bayesgen.families.bernoulli import BernoulliParams
@@ -274,6 +275,7 @@ def compare_smoothing(
     {'Laplace (mean)': 1.0, 'evidence': 0.95}
     """
     pd = import_pandas("compare_smoothing")
+    refuse_dask(X)
     if model not in MODELS:
         raise ValueError(f"model must be one of {', '.join(map(repr, MODELS))}; got {model!r}")
     y = _labels.check_labels(y)

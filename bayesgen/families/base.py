@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
 import numpy as np
@@ -73,6 +73,7 @@ class Labels(NamedTuple):
 
 
 Weights = Labels | np.ndarray
+Elsewhere = Callable[[], Any] | None
 
 
 def as_weights(r: Any) -> Weights:
@@ -412,8 +413,12 @@ class Family:
         """Log of p(X | y): the marginal likelihood of the statistics under this prior."""
         raise NotImplementedError
 
-    def log_loo(self, x: Any, y: Any, stats: Any) -> np.ndarray:
-        """Log of p(x_i | y = k, all rows but i), shape (n, K), by downdating; NaN where it does not exist."""
+    def log_loo(self, x: Any, y: Any, stats: Any, elsewhere: Elsewhere = None) -> np.ndarray:
+        """Log of p(x_i | y = k, all rows but i), shape (n, K), by downdating; NaN where it does not exist.
+
+        The rows x are all of those in the statistics, or some; `elsewhere` is a function that gives the statistics of
+        the others. It is called only where a downdate has lost its digits, so that the rest must be summed up anew.
+        """
         raise NotImplementedError
 
     def draw(self, key: Any, n: int) -> Any:
@@ -431,6 +436,13 @@ def _move_classes(s: Any, positions: np.ndarray, n_classes: int) -> Any:
     out = np.zeros((n_classes, *np.shape(s)[1:]))
     out[positions] = s
     return out
+
+
+def parts_of(elsewhere: Elsewhere, n: int) -> list[Elsewhere]:
+    """The statistics of each of n blocks of columns, of rows elsewhere; see `Family.log_loo`."""
+    if elsewhere is None:
+        return [None] * n
+    return [lambda i=i: elsewhere()[i] for i in range(n)]  # type: ignore[misc]
 
 
 def own_class(r: Any) -> tuple[np.ndarray, np.ndarray]:

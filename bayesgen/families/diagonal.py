@@ -15,6 +15,7 @@ from bayesgen._math import Array, log_rising, namespace, safe_divide, two_sum
 from bayesgen._random import generator
 from bayesgen.families import dirichlet
 from bayesgen.families.base import (
+    Elsewhere,
     Family,
     Labels,
     Names,
@@ -417,3 +418,13 @@ def one_column(prior: Diagonal, j: int) -> dict[str, Any]:
     names = ("loc", "loc_low", "mean_precision", "shape", "scale")
     values = {name: np.asarray(getattr(prior, name), dtype=float) for name in names}
     return {name: v[..., [j]] if v.ndim else v for name, v in values.items()}
+
+
+def condition_column(prior: Any, x: Any, y: Labels, rows: np.ndarray, j: int, elsewhere: Elsewhere) -> Any:
+    """The posterior of one column given some of the rows x, and those elsewhere."""
+    one = prior.replace(n_features=1, **one_column(prior, j))
+    weights = None if y.weights is None else y.weights[rows]
+    stats = one.stats(_kernels.rows(x, rows)[:, [j]], Labels(y.codes[rows], weights))
+    if elsewhere is not None:
+        stats = one.merge(stats, GaussianStats(*(s[:, [j]] for s in elsewhere())))
+    return one.condition(stats)

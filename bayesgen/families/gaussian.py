@@ -22,11 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen import _kernels
 from bayesgen._math import Array, log_rising, namespace, safe_divide, special
 from bayesgen._random import generator
 from bayesgen.families import dirichlet
 from bayesgen.families.base import (
+    Elsewhere,
     Labels,
     Problem,
     family,
@@ -34,7 +34,7 @@ from bayesgen.families.base import (
     own_class,
     static,
 )
-from bayesgen.families.diagonal import LOST_DIGITS, Diagonal, GaussianParams, GaussianStats, one_column
+from bayesgen.families.diagonal import LOST_DIGITS, Diagonal, GaussianParams, GaussianStats, condition_column
 
 __all__ = ["Gaussian"]
 
@@ -153,7 +153,7 @@ class Gaussian(Diagonal):
         cells = log_rising(a, 0.5 * n) - a * xp.log1p(q / b) - 0.5 * n * xp.log(2 * np.pi * (b + q))
         return (cells - 0.5 * xp.log1p(n / kappa)).sum(0)
 
-    def log_loo(self, x: Any, y: Any, stats: GaussianStats) -> np.ndarray:
+    def log_loo(self, x: Any, y: Any, stats: GaussianStats, elsewhere: Elsewhere = None) -> np.ndarray:
         """See `Family.log_loo`: only the row's own class changes."""
         self = self.resolve(stats)
         post = self.condition(stats)
@@ -167,7 +167,7 @@ class Gaussian(Diagonal):
             share = 1.0 - c * e**2 / (2 * b[k])
             scale = b[k] * share
             for i, j in np.argwhere(seen & (left > 0) & (share < LOST_DIGITS)):
-                scale[i, j] = self._scale_without(x, y, rows.start + i, j)
+                scale[i, j] = self._scale_without(x, y, rows.start + i, j, elsewhere)
             shape = a[k] - 0.5 * w
             exists = (left > 0) & (shape > 0) & (scale > 0)
             spread = 2 * np.where(exists, scale * (1 + safe_divide(1.0, left)), 1.0)
@@ -180,13 +180,11 @@ class Gaussian(Diagonal):
             out[np.arange(x.shape[0])[rows], k] = own
         return out
 
-    def _scale_without(self, x: Any, y: Any, i: int, j: int) -> float:
+    def _scale_without(self, x: Any, y: Any, i: int, j: int, elsewhere: Elsewhere) -> float:
         """B' of row i's class in column j, recomputed from the other rows."""
         codes, w = own_class(y)
         others = np.flatnonzero((codes == codes[i]) & (np.arange(len(codes)) != i))
-        one = self.replace(n_features=1, **one_column(self, j))
-        rest = one.stats(_kernels.rows(x, others)[:, [j]], Labels(codes[others], w[others]))
-        return float(one.condition(rest).scale[codes[i], 0])
+        return float(condition_column(self, x, Labels(codes, w), others, j, elsewhere).scale[codes[i], 0])
 
     def draw(self, key: Any, n: int) -> GaussianParams:
         """See `Family.draw`."""

@@ -31,6 +31,7 @@ from bayesgen._math import Array, log_factorial, log_rising, namespace, safe_log
 from bayesgen._random import generator, log_gamma_draws
 from bayesgen.families import dirichlet
 from bayesgen.families.base import (
+    Elsewhere,
     Family,
     Labels,
     Names,
@@ -287,7 +288,7 @@ class Multinomial(Family):
         word = log_rising(alpha, count) + log_rising(total - alpha, length - count)
         return (word - log_rising(total, length)).sum(0)
 
-    def log_loo(self, x: Any, y: Any, stats: MultinomialStats) -> np.ndarray:
+    def log_loo(self, x: Any, y: Any, stats: MultinomialStats, elsewhere: Elsewhere = None) -> np.ndarray:
         """See `Family.log_loo`: a document leaves the counts of its own class only."""
         codes, w = own_class(y)
         posterior = self.condition(stats)

@@ -14,6 +14,7 @@ from bayesgen._math import Array, namespace, safe_divide, special, two_sum
 from bayesgen._random import generator
 from bayesgen.families import dirichlet
 from bayesgen.families.base import (
+    Elsewhere,
     Family,
     Labels,
     Names,
@@ -508,21 +509,22 @@ class Multivariate(Family):
 
     # ---- leave-one-out
 
-    def _recompute(self, x: Any, codes: np.ndarray, w: np.ndarray, i: int) -> np.ndarray:
+    def _recompute(self, x: Any, codes: np.ndarray, w: np.ndarray, i: int, elsewhere: Elsewhere) -> np.ndarray:
         """Row i predicted from statistics of the other rows: where a downdate has lost its digits."""
         others = np.flatnonzero(np.arange(len(codes)) != i)
-        post = self.condition(self.stats(_kernels.rows(x, others), Labels(codes[others], w[others])))
+        rest = self.stats(_kernels.rows(x, others), Labels(codes[others], w[others]))
+        post = self.condition(rest if elsewhere is None else self.merge(rest, elsewhere()))
         if post.improper(np.ones(self.n_classes, dtype=bool)) is not None:
             return np.full(self.n_classes, np.nan)
         return post.log_predictive(_kernels.rows(x, np.array([i])))[0]
 
-    def log_loo(self, x: Any, y: Any, stats: MultivariateGaussianStats) -> np.ndarray:
+    def log_loo(self, x: Any, y: Any, stats: MultivariateGaussianStats, elsewhere: Elsewhere = None) -> np.ndarray:
         """See `Family.log_loo`: a rank-one downdate of the scale matrix (determinant lemma)."""
         refuse_missing(stats, "leave-one-out")
         prior = self.resolve(stats)
         codes, w = own_class(y)
         if has_missing(x):
-            return self._loo_of_observed(x, codes, w, stats)
+            return self._loo_of_observed(x, codes, w, stats, elsewhere)
         post = prior.condition(stats)
         lost: list[int] = []
 
@@ -536,16 +538,18 @@ class Multivariate(Family):
         with _kernels.blas_beside(len(codes)):
             out = _kernels.score_blocks(work, len(codes), self.n_classes, self.n_features)
         for i in lost:
-            out[i] = prior._recompute(x, codes, w, i)
+            out[i] = prior._recompute(x, codes, w, i, elsewhere)
         return out
 
-    def _loo_of_observed(self, x: Any, codes: np.ndarray, w: np.ndarray, stats: Any) -> np.ndarray:
+    def _loo_of_observed(
+        self, x: Any, codes: np.ndarray, w: np.ndarray, stats: Any, elsewhere: Elsewhere
+    ) -> np.ndarray:
         """Rows with nothing observed have density 1 in every class, whatever was learned."""
         rows, labels = with_something_observed(x, Labels(codes, w))
         if np.isnan(rows).any():
             raise ValueError("these rows were not all learned: some have missing cells, and no such row was learned")
         out = np.zeros((x.shape[0], self.n_classes))
-        out[~np.isnan(dense(x)).all(axis=1)] = self.log_loo(rows, labels, stats)
+        out[~np.isnan(dense(x)).all(axis=1)] = self.log_loo(rows, labels, stats, elsewhere)
         return out
 
     def _own_parts(self, k: np.ndarray, w: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, ...]:
