@@ -191,21 +191,21 @@ EXCEPTIONS = {
     "test_cnb": Difference("ComplementNB is not a generative model", "NotImplementedError: ComplementNB"),
     "test_discretenb_provide_prior": Difference(
         "a fit that fails changes nothing: the classes stay those of the fit before, and may be passed again",
-        "DID NOT RAISE ValueError",
+        "DID NOT RAISE .*ValueError",
     ),
     "test_gnb_check_update_with_no_data": Difference(PRIVATE, "AttributeError: .*_update_mean_variance"),
     "test_lda_dtype_match": Difference(
         "numbers are float64, whatever the type of X", "AssertionError: ", {"data_type": (np.float32,)}
     ),
     "test_lda_ledoitwolf": Difference(NO_ESTIMATOR, ESTIMATOR_KEYWORD),
-    "test_lda_predict": Difference(NO_SOLVER, "DID NOT RAISE NotImplementedError"),
+    "test_lda_predict": Difference(NO_SOLVER, "DID NOT RAISE .*NotImplementedError"),
     "test_lda_priors": Difference(
         "class probabilities must sum to one: an error, where LinearDiscriminantAnalysis divides by the sum",
         "ValueError: priors must sum to 1; the sum of .* is 1.1|DID NOT WARN",
     ),
     "test_lda_shrinkage": Difference(NO_ESTIMATOR, ESTIMATOR_KEYWORD),
     "test_lda_store_covariance": Difference(STORED, "AssertionError: "),
-    "test_lda_transform": Difference(NO_SOLVER, "DID NOT RAISE NotImplementedError"),
+    "test_lda_transform": Difference(NO_SOLVER, "DID NOT RAISE .*NotImplementedError"),
     "test_lda_orthogonality": Difference(
         "before 1.9 the rows were whitened by the unbiased covariance", "AssertionError: ", before="1.9"
     ),
@@ -216,7 +216,7 @@ EXCEPTIONS = {
         before="1.9",
     ),
     "test_qda_coefs": Difference("the axes of each class are not kept (rotations_)", "AttributeError: .*rotations_"),
-    "test_qda_covariance_estimator": Difference(NO_SOLVER, "DID NOT RAISE NotImplementedError"),
+    "test_qda_covariance_estimator": Difference(NO_SOLVER, "DID NOT RAISE .*NotImplementedError"),
     "test_qda_ledoitwolf": Difference(NO_ESTIMATOR, ESTIMATOR_KEYWORD),
     "test_qda_regularization": Difference(
         "a singular covariance is an UndefinedNumberError (a ValueError), and a prior repairs it with few rows too",
@@ -358,7 +358,7 @@ def test_the_keywords_of_both_give_the_same_numbers(adapter, keywords, rows):
 
 
 def test_a_floor_under_the_variances_of_batches():
-    # The same rows twice: scikit-learn takes the floor of the second batch off variances that stand on that of the first.
+    # The same rows twice: scikit-learn takes the floor of a batch off variances that stand on that of the one before.
     theirs, ours = naive.GaussianNB(var_smoothing=0.05), GaussianNB(var_smoothing=0.05)
     for _ in range(2):
         theirs.partial_fit(X, Y, classes=[0, 1, 2])

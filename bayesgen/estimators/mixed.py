@@ -131,6 +131,7 @@ class MixedNB(GenerativeBase, _BaseComposition):
         """Set parameters, those of block b as ``b__parameter``; see scikit-learn's `set_params`."""
         if "blocks" in params:
             self.blocks = params.pop("blocks")
+        self._check_names(params)
         self._set_params("_pairs", **params)
         return self
 
