@@ -8,6 +8,8 @@ that is no longer there.
 
 import functools
 import importlib.util
+import inspect
+import pickle
 import re
 import warnings
 from collections.abc import Collection
@@ -20,11 +22,15 @@ import pytest
 import sklearn
 import sklearn.discriminant_analysis as discriminant
 import sklearn.naive_bayes as naive
+from conftest import REPOSITORY
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.utils.fixes import parse_version
 
 import bayesgen
 from bayesgen import NormalInverseGamma, NormalInverseWishart
+from bayesgen.estimators._arrays import on_host
+from bayesgen.estimators._keywords import ATTRIBUTES, KEYWORDS
 
 VERSION = parse_version(sklearn.__version__)
 # scikit-learn 1.9 divides the scatter of a class by its rows, earlier ones by one row less.
@@ -80,15 +86,15 @@ class GaussianNB(bayesgen.GaussianNB):
         self.var_smoothing = var_smoothing
 
     def _add_floor(self, X, y, classes, sample_weight, before):
-        rows = np.asarray(X, dtype=float)
+        rows, labels = np.asarray(on_host(X), dtype=float), np.asarray(on_host(y))
         weight = np.ones(len(rows)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
-        count = before + (np.asarray(y)[:, None] == classes).T @ weight
+        count = before + (labels[:, None] == classes).T @ weight
         floor = 0.5 * self.var_smoothing * rows.var(axis=0).max() * count
         scale = np.repeat(floor[:, None], rows.shape[1], axis=1)
         self.prior = NormalInverseGamma(mean_precision=0.0, shape=1.0, scale=scale)
 
     def fit(self, X, y, sample_weight=None):
-        self._add_floor(X, y, np.unique(y), sample_weight, 0.0)
+        self._add_floor(X, y, np.unique(on_host(y)), sample_weight, 0.0)
         return super().fit(X, y, sample_weight)
 
     def partial_fit(self, X, y, classes=None, sample_weight=None):
@@ -192,6 +198,11 @@ EXCEPTIONS = {
     "test_discretenb_provide_prior": Difference(
         "a fit that fails changes nothing: the classes stay those of the fit before, and may be passed again",
         "DID NOT RAISE .*ValueError",
+    ),
+    "test_gnb_array_api_compliance": Difference(
+        "what is learned is NumPy, float64, whatever X is; predictions are of the kind of X",
+        "AssertionError|UserWarning: You are comparing a array_api_strict dtype",
+        {"array_namespace": ("array_api_strict", "cupy", "dpnp", "torch")},
     ),
     "test_gnb_check_update_with_no_data": Difference(PRIVATE, "AttributeError: .*_update_mean_variance"),
     "test_lda_dtype_match": Difference(
@@ -365,3 +376,131 @@ def test_a_floor_under_the_variances_of_batches():
         ours.partial_fit(X, Y, classes=[0, 1, 2])
     np.testing.assert_allclose(ours.var_, theirs.var_, rtol=1e-12)
     np.testing.assert_allclose(ours.theta_, theirs.theta_, rtol=1e-12)
+
+
+# --------------------------------------------------------------------- names of scikit-learn's that are not ours
+
+COUNTERPARTS = {
+    naive.BernoulliNB: bayesgen.BernoulliNB,
+    naive.CategoricalNB: bayesgen.CategoricalNB,
+    naive.ComplementNB: bayesgen.MultinomialNB,
+    naive.GaussianNB: bayesgen.GaussianNB,
+    naive.MultinomialNB: bayesgen.MultinomialNB,
+    discriminant.LinearDiscriminantAnalysis: bayesgen.GaussianDiscriminantAnalysis,
+    discriminant.QuadraticDiscriminantAnalysis: bayesgen.GaussianDiscriminantAnalysis,
+}
+OWN = [getattr(bayesgen.estimators, name) for name in bayesgen.estimators.__all__ if name != "auto_blocks"]
+each_original = pytest.mark.parametrize("original", COUNTERPARTS, ids=lambda kind: kind.__name__)
+each_own = pytest.mark.parametrize("kind", OWN, ids=lambda kind: kind.__name__)
+
+
+@pytest.fixture(scope="module")
+def page():
+    """Names in the first column of the tables of the page, by the heading above the table."""
+    text = (REPOSITORY / "docs" / "from_sklearn.md").read_text(encoding="utf-8")
+    sections = {part.partition("\n")[0]: part for part in re.split(r"^##+ ", text, flags=re.MULTILINE)[1:]}
+    return {
+        title: {
+            name for cell in re.findall(r"^\|([^|]*)\|", part, re.MULTILINE) for name in re.findall(r"`(\w+)`", cell)
+        }
+        for title, part in sections.items()
+    }
+
+
+@each_original
+def test_a_keyword_of_scikit_learn_is_taken_or_the_error_says_what_to_use(original, page):
+    ours = COUNTERPARTS[original]
+    for name, parameter in inspect.signature(original).parameters.items():
+        assert name in page["Keywords"], name
+        if name in inspect.signature(ours).parameters:
+            assert ours(**{name: parameter.default}).get_params()[name] is parameter.default
+            continue
+        said = re.escape(KEYWORDS[name])
+        with pytest.raises(TypeError, match=f"^{ours.__name__}.__init__.. got an unexpected keyword.*{name}.*: {said}"):
+            ours(**{name: parameter.default})
+        with pytest.raises(ValueError, match=f"^Invalid parameter '{name}' for estimator {ours.__name__}.*: {said}"):
+            ours().set_params(**{name: parameter.default})
+
+
+def shapes(value):
+    """Shapes along the first axis of an array or list; a number is itself."""
+    return [np.shape(part) for part in value] if np.iterable(value) else value
+
+
+@each_original
+def test_an_attribute_of_scikit_learn_is_there_or_the_error_says_where(original, page):
+    keywords = {"store_covariance": True} if "store_covariance" in inspect.signature(original).parameters else {}
+    theirs = original(**keywords).fit(COUNTS, Y)
+    per_class = {"covariance": "per_class"} if original is discriminant.QuadraticDiscriminantAnalysis else {}
+    ours = COUNTERPARTS[original](inference="mean", **per_class).fit(COUNTS, Y)
+    for name in (name for name in vars(theirs) if re.fullmatch(r"[a-z]\w*[a-z]_", name)):
+        assert name in page["Methods and attributes"], name
+        if hasattr(ours, name):
+            assert shapes(getattr(ours, name)) == shapes(getattr(theirs, name))
+            continue
+        if per_class and name == "scalings_":
+            with pytest.raises(AttributeError, match="axes are those of one covariance for all classes"):
+                _ = ours.scalings_
+            continue
+        with pytest.raises(AttributeError, match=f"object has no attribute '{name}': ") as error:
+            getattr(ours, name)
+        assert str(error.value).endswith(ATTRIBUTES[name])
+        assert error.value.name == name
+        assert error.value.obj is ours
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "said"),
+    [
+        (bayesgen.GaussianNB, "infrence", "did you mean 'inference'?"),
+        (bayesgen.MultinomialNB, "class_priors", "did you mean 'class_prior'?"),
+        (bayesgen.MultinomialNB, "binarize", "it is a keyword of BernoulliNB"),
+        (bayesgen.GaussianNB, "n_components", "it is a keyword of GaussianDiscriminantAnalysis"),
+        (bayesgen.GaussianNB, "alpha", KEYWORDS["alpha"]),
+        (bayesgen.MixedNB, "priors", KEYWORDS["priors"]),
+        (bayesgen.PoissonNB, "xyz", "the keywords are prior, missing, inference, "),
+    ],
+)
+def test_an_unknown_keyword_is_explained(kind, name, said):
+    with pytest.raises(TypeError, match=f"'{name}': {re.escape(said)}"):
+        kind(**{name: 1})
+    with pytest.raises(ValueError, match=f"'{name}' for estimator {kind.__name__}"):
+        kind().set_params(**{name: 1})
+
+
+def test_an_unknown_parameter_of_a_block_is_explained_and_changes_nothing():
+    model = bayesgen.MixedNB(blocks=[("sizes", bayesgen.GaussianNB(), [0])])
+    before = repr(model.get_params())
+    for name in ("sizes__var_smoothing", "widths__prior"):
+        with pytest.raises(ValueError, match="Invalid parameter"):
+            model.set_params(**{name: 1})
+    assert repr(model.get_params()) == before
+
+
+@each_own
+def test_the_signature_is_what_scikit_learn_reads(kind):
+    parameters = inspect.signature(kind).parameters
+    assert {p.kind for p in parameters.values()} == {inspect.Parameter.KEYWORD_ONLY}
+    assert sorted(parameters) == sorted(kind().get_params(deep=False)) == kind._get_param_names()
+    assert repr(clone(kind(class_alpha=2.0))) == repr(pickle.loads(pickle.dumps(kind(class_alpha=2.0))))
+
+
+@each_own
+def test_an_attribute_without_a_value_keeps_its_own_error(kind):
+    with pytest.raises(sklearn.exceptions.NotFittedError, match=f"This {kind.__name__} instance is not fitted yet"):
+        _ = kind().class_count_
+    with pytest.raises(bayesgen.UndefinedNumberError, match="makes no draws at fit"):
+        _ = kind().fit(COUNTS, Y).diagnostics_
+    with pytest.raises(AttributeError, match=f"^'{kind.__name__}' object has no attribute 'nothing'$"):
+        _ = kind().nothing
+
+
+def test_a_subclass_may_have_keywords_of_its_own():
+    class Tempered(bayesgen.GaussianNB):
+        def __init__(self, *, power=0.5):
+            super().__init__(likelihood_power=power)
+            self.power = power
+
+    assert clone(Tempered(power=0.25)).get_params() == {"power": 0.25}
+    with pytest.raises(TypeError, match=r"Tempered\.__init__\(\) got .* 'var_smoothing': the prior does"):
+        Tempered(var_smoothing=1.0)
