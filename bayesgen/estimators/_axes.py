@@ -9,6 +9,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 
 from bayesgen._linalg import inverse_factor
+from bayesgen.estimators._arrays import in_kind
 from bayesgen.estimators._options import check_count
 from bayesgen.estimators._shell import Shell
 from bayesgen.exceptions import UndefinedNumberError
@@ -125,7 +126,7 @@ class DiscriminantAxes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Shell)
                 "cells, or drop the rows (predict_proba integrates them out)"
             )
         x = self._encode(rows, columns)
-        return ((x - axes.centre) - axes.centre_low) @ axes.scalings
+        return in_kind(((x - axes.centre) - axes.centre_low) @ axes.scalings, X)
 
     @property
     def scalings_(self) -> np.ndarray:

@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn import __version__ as sklearn_version
+from sklearn.utils.fixes import parse_version
 from sklearn.utils.validation import validate_data
 
 from bayesgen._kernels import map_rows
+from bayesgen.estimators._arrays import on_host
 from bayesgen.estimators._tables import (
     column_names,
     holds_texts,
@@ -22,6 +25,34 @@ from bayesgen.statistics import Columns
 
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 LARGEST_COUNT = 1e200  # sums of larger values would leave float64
+
+
+class _Named:
+    """A polars frame with the protocol by which scikit-learn before 1.9 reads column names; polars 2 does without."""
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._frame, name)
+
+    def __len__(self) -> int:
+        return len(self._frame)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.asarray(self._frame, dtype=dtype)
+
+    def __dataframe__(self) -> _Named:
+        return self
+
+    def column_names(self) -> list[str]:
+        return list(self._frame.columns)
+
+
+def named(x: Any) -> Any:
+    """X, so that scikit-learn finds the names of its columns."""
+    unread = hasattr(x, "get_column") and not hasattr(x, "__dataframe__")
+    return _Named(x) if unread and parse_version(sklearn_version) < parse_version("1.9") else x
 
 
 def stand_in(estimator: Any, columns: Columns | None) -> Any:
@@ -42,6 +73,7 @@ def check_numeric(estimator: Any, x: Any, columns: Columns | None) -> tuple[Any,
 
     Columns are not checked for NaN or infinity here.
     """
+    x = on_host(x)
     if _is_plain(x, columns):  # what scikit-learn's checks would give back, which take longer than a row does
         holder = stand_in(estimator, columns)
         holder.n_features_in_ = x.shape[1]
@@ -71,7 +103,7 @@ def check_numeric(estimator: Any, x: Any, columns: Columns | None) -> tuple[Any,
     holder, reset = stand_in(estimator, columns), columns is None
     x = validate_data(
         holder,
-        x,
+        named(x),
         reset=reset,
         accept_sparse="csr",
         dtype=[np.float64, np.float32],
@@ -155,6 +187,7 @@ def drop_weightless(x: Any, codes: np.ndarray, w: np.ndarray | None) -> tuple[An
 
 def check_table(estimator: Any, x: Any, columns: Columns | None) -> tuple[Any, Any]:
     """A two-dimensional table (array or data frame) whose columns keep their own types."""
+    x = on_host(x)
     refuse_dask(x)
     refuse_duplicate_names(x)
     if not is_frame(x):
@@ -167,7 +200,7 @@ def check_table(estimator: Any, x: Any, columns: Columns | None) -> tuple[Any, A
     holder, reset = stand_in(estimator, columns), columns is None
     if not is_frame(x):
         return validate_data(holder, x, reset=reset, dtype=None, ensure_all_finite=False), holder
-    validate_data(holder, x, reset=reset, skip_check_array=True)
+    validate_data(holder, named(x), reset=reset, skip_check_array=True)
     refuse_empty(x)
     return x, holder
 

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
+from bayesgen.estimators._arrays import on_host
 from bayesgen.estimators._tables import is_missing
 
 UNKNOWN_LABEL = -1  # as in sklearn.semi_supervised
@@ -18,6 +19,7 @@ MANY = 20  # labels from which on scikit-learn asks whether they are classes
 
 def _column(y: Any) -> np.ndarray:
     """Labels as a 1-D array, in which missing ones are still told from the others."""
+    y = on_host(y, "y")
     if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
         raise ValueError("y has masked entries: every row needs a label (drop the rows)")
     if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biuU":
@@ -136,6 +138,7 @@ def check_weights(sample_weight: Any, x: Any, may_vanish: bool = False) -> np.nd
     """Row weights (n,), non-negative with a positive sum (unless they may all be 0); None stays None."""
     if sample_weight is None:
         return None
+    sample_weight = on_host(sample_weight, "sample_weight")
     if may_vanish and not np.asarray(sample_weight).any():
         # scikit-learn refuses them, so it is asked about others of this shape.
         return np.zeros_like(check_weights(np.ones(np.shape(sample_weight)), x))
@@ -158,6 +161,7 @@ def check_weights(sample_weight: Any, x: Any, may_vanish: bool = False) -> np.nd
 
 def check_class_prior(prior: Any, n_classes: int, name: str = "class_prior") -> np.ndarray:
     """Given class probabilities: (K,), non-negative, summing to 1 within 1e-8; a copy."""
+    prior = on_host(prior, name)
     try:
         out = np.array(prior, dtype=float)
     except (TypeError, ValueError):

@@ -15,6 +15,7 @@ from bayesgen._kernels import SCORE_CELLS, map_rows, row_blocks
 from bayesgen._math import logsumexp, safe_log
 from bayesgen._random import generator
 from bayesgen.estimators import _labels
+from bayesgen.estimators._arrays import on_host
 from bayesgen.estimators._options import check_choice, check_count
 from bayesgen.estimators._parts import by_parts
 from bayesgen.estimators._shell import Shell
@@ -95,7 +96,8 @@ class Prediction(Shell):
             from bayesgen.estimators._dask import score_blocks
 
             return score_blocks(self, X, y, sample_weight)
-        return ClassifierMixin.score(self, X, y, sample_weight)
+        weights = on_host(sample_weight, "sample_weight")
+        return ClassifierMixin.score(self, on_host(X), on_host(y, "y"), weights)
 
     def sample_proba(self, X: Any, n_draws: int = 1000, random_state: Any = None) -> np.ndarray:
         """p(y | x, parameters) for draws of the parameters from their posterior.

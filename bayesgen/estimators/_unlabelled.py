@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array, check_consistent_length
 from bayesgen import em
 from bayesgen._random import generator
 from bayesgen.estimators import _labels
+from bayesgen.estimators._arrays import on_host
 from bayesgen.estimators._shell import Learned, Shell
 from bayesgen.exceptions import UndefinedNumberError
 from bayesgen.families.base import Labels
@@ -179,7 +180,7 @@ class Unlabelled(Shell):
         names = given[order]
         if not len(names) or (names[1:] == names[:-1]).any():
             raise ValueError(f"classes must be distinct labels, one for each column of R; got {given.tolist()}")
-        R = check_array(R, dtype=np.float64, input_name="R")
+        R = check_array(on_host(R, "R"), dtype=np.float64, input_name="R")
         if R.shape[1] != len(names):
             raise ValueError(f"R has {R.shape[1]} columns; classes names {len(names)}")
         if (R < 0).any():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from bayesgen.estimators import _input, _levels
 from bayesgen.estimators._base import GenerativeBase
 from bayesgen.estimators._column_kinds import AUTOMATIC, ESTIMATORS, automatic_kind, own_levels
 from bayesgen.estimators._shell import Learned
+from bayesgen.estimators._tables import is_frame
 from bayesgen.estimators.categorical import CategoricalNB
 from bayesgen.estimators.words import MultinomialNB
 from bayesgen.families._all import Labels, Mixed
@@ -36,6 +38,12 @@ def select(X: Any, index: np.ndarray) -> Any:
     if hasattr(X, "get_column"):
         return X.select([X.columns[j] for j in index])
     return X[:, index]
+
+
+def read_block(template: Any, X: Any, index: np.ndarray, columns: Columns | None) -> tuple[Any, Any]:
+    """The columns of a block as its estimator reads them; an array without names was warned of as a whole."""
+    unnamed = columns is not None and not is_frame(X)
+    return template._read(select(X, index), replace(columns, names=None) if unnamed else columns)
 
 
 @contextmanager
@@ -131,6 +139,7 @@ class MixedNB(GenerativeBase, _BaseComposition):
         """Set parameters, those of block b as ``b__parameter``; see scikit-learn's `set_params`."""
         if "blocks" in params:
             self.blocks = params.pop("blocks")
+        self._check_names(params)
         self._set_params("_pairs", **params)
         return self
 
@@ -234,7 +243,7 @@ class MixedNB(GenerativeBase, _BaseComposition):
         for (name, index), template, old in zip(indices, templates, before, strict=True):
             template = self._prepare(template, X, index, name, old)
             with in_block(name, index, names):
-                raw, block_holder = template._read(select(X, index), old)
+                raw, block_holder = read_block(template, X, index, old)
                 block = template._columns(raw, block_holder, old, weights)
             block = Columns(block.n_features, None if names is None else names[index], block.levels)
             blocks.append((name, index, block))
@@ -261,7 +270,7 @@ class MixedNB(GenerativeBase, _BaseComposition):
         out = []
         for (template, index, block), (name, _, _) in zip(self._each(columns), columns.blocks or (), strict=True):
             with in_block(name, index, columns.names):
-                out.append(template._encode(template._read(select(X, index), block)[0], block, purpose))
+                out.append(template._encode(read_block(template, X, index, block)[0], block, purpose))
         return tuple(out)
 
     def _stated(self, columns: Columns, n_classes: int) -> Mixed:
