@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
 from bayesgen.estimators._tables import (
+    as_array,
     column_names,
     holds_texts,
     is_frame,
@@ -189,5 +190,5 @@ def _unmasked(x: Any) -> np.ndarray:
 
 def _table(x: Any) -> np.ndarray:
     """A nested list as an array, without turning numbers into text beside text."""
-    array = np.asarray(x)
+    array = as_array(x)
     return np.array(x, dtype=object) if array.dtype.kind in "US" else array

@@ -72,6 +72,23 @@ def column_values(x: Any, j: int) -> tuple[np.ndarray, np.ndarray | None]:
     return plain(rows(x, slice(None))[:, j]), None
 
 
+def as_array(x: Any) -> np.ndarray:
+    """A nested list as an array; `ValueError` unless its rows are of one length."""
+    try:
+        return np.asarray(x)
+    except ValueError:
+        sizes = [len(row) if hasattr(row, "__len__") else None for row in x]
+    odd = next((i for i, size in enumerate(sizes) if size != sizes[0]), None)
+    what = "a cell holds a list" if odd is None else f"row 0 has {_cells(sizes[0])}, and row {odd} has {_cells(sizes[odd])}"
+    raise ValueError(
+        f"X must be a table with a value for each row and column (NaN or None where it is missing): {what}"
+    )
+
+
+def _cells(size: int | None) -> str:
+    return "no cells but is a single value" if size is None else f"{size} cells"
+
+
 def plain(column: np.ndarray) -> np.ndarray:
     """An object column whose values are all numbers, or all booleans, as that type; missing is NaN."""
     if column.dtype.kind != "O":
@@ -138,10 +155,7 @@ def numeric_frame(x: Any) -> tuple[Any, int | None, str]:
     if isinstance(x, np.ma.MaskedArray):
         x = np.ma.filled(x.astype(float), np.nan)
     if isinstance(x, (list, tuple)):
-        try:
-            array = np.asarray(x)
-        except ValueError:
-            return x, None, ""  # ragged: scikit-learn says so
+        array = as_array(x)
         if array.dtype.kind in "US":
             array = np.array(x, dtype=object)
         x = array if array.dtype.kind in "OUSmM" else x

@@ -10,7 +10,9 @@ import numpy as np
 from bayesgen.estimators import _input, _levels
 from bayesgen.estimators._base import GenerativeBase
 from bayesgen.estimators._options import check_choice, check_missing, concentration, own_prior
+from bayesgen.exceptions import UndefinedNumberError
 from bayesgen.families._all import Categorical
+from bayesgen.families.base import column_name
 from bayesgen.statistics import Columns
 
 __all__ = ["CategoricalNB"]
@@ -204,6 +206,13 @@ class CategoricalNB(GenerativeBase):
         from sklearn.preprocessing import OneHotEncoder
 
         levels = self.categories_
+        empty = next((j for j, v in enumerate(levels) if not len(v)), None)
+        if empty is not None:
+            name = column_name(empty, self._state().columns.names)
+            raise UndefinedNumberError(
+                f"{name} has no levels, as no row has a value in it, so there is nothing to encode: drop the column, or "
+                "declare its levels with categories="
+            )
         most = max(len(v) for v in levels)
         shown = np.column_stack([np.resize(v, most).astype(object) for v in levels])
         if all(v.dtype.kind in "iuf" for v in levels):
