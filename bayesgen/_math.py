@@ -17,12 +17,21 @@ import scipy.special as scipy_special
 Array = Any  # a NumPy or JAX array; shapes are given in the docstrings
 
 
+def imported_jax() -> Any:
+    """JAX if it has been imported, else None, when no value is one of its arrays.
+
+    While another thread is still importing it, it is in `sys.modules` without its contents.
+    """
+    jax = sys.modules.get("jax")
+    return jax if all(hasattr(jax, name) for name in ("Array", "tree_util", "numpy", "random", "core")) else None
+
+
 def namespace(*values: Any) -> ModuleType:
     """`jax.numpy` if any leaf of the values is a JAX array or tracer, else `numpy`.
 
     JAX takes as long to import as the rest together: until somebody has, no value is one of its arrays.
     """
-    jax = sys.modules.get("jax")
+    jax = imported_jax()
     if jax is None:
         return np
     leaves = jax.tree_util.tree_leaves(values) if any(isinstance(v, tuple) for v in values) else values

@@ -31,7 +31,7 @@ import scipy.sparse as sp
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import check_consistent_length, has_fit_parameter
+from sklearn.utils.validation import has_fit_parameter
 
 from bayesgen.estimators import BernoulliNB, _labels
 from bayesgen.estimators._base import GenerativeBase
@@ -117,7 +117,7 @@ def compare(
     pd = import_pandas("compare")
     check_estimators(estimators)
     y = _labels.check_labels(y)
-    check_consistent_length(X, y)
+    _labels.check_rows(X, y)
     weights = _labels.check_weights(sample_weight, y)
     X = rows_first(X)
     splits = make_splits(X, y, cv, test, weights)
@@ -184,7 +184,7 @@ def make_splits(X: Any, y: np.ndarray, cv: Any, test: Any, weights: np.ndarray |
         if not isinstance(test, (tuple, list)) or len(test) != 2:
             raise ValueError(f"test must be the pair (X, y) of rows held out; got {type(test).__name__}")
         X_test, y_test = rows_first(test[0]), _labels.check_labels(test[1])
-        check_consistent_length(X_test, y_test)
+        _labels.check_rows(X_test, y_test)
         _labels.join_classes(np.unique(y), np.unique(y_test))  # raises for labels of different types
         return [Split(X, y, None, X_test, y_test)]
     if cv is None:

@@ -19,6 +19,10 @@ PAGE = Path(__file__).parent.parent / "docs" / "errors.md"
 BLOCK = re.compile(r"^```python\n(.*?)^```", flags=re.M | re.S)
 
 
+KINDS = {"ValueError", "TypeError", "NotFittedError", "UndefinedNumberError", "FileNotFoundError"}
+INSIDE = re.compile(r"broadcast|operand|dtype=object|ndarray|jaxlib|LinAlg|Traceback|not subscriptable|has no attribute")
+
+
 class Example(NamedTuple):
     """Statements of which the last one fails, and what the page says about it."""
 
@@ -29,6 +33,9 @@ class Example(NamedTuple):
 
 def blocks() -> list[str]:
     return BLOCK.findall(PAGE.read_text(encoding="utf-8"))
+
+
+SETUP, *SECTIONS = blocks()
 
 
 def examples(block: str) -> list[Example]:
@@ -49,6 +56,16 @@ def examples(block: str) -> list[Example]:
     return out
 
 
+def outcomes(section: list[Example]) -> list[str]:
+    """The errors of the examples of a section, one after the other."""
+    scope: dict[str, Any] = {}
+    exec(SETUP, scope)
+    try:
+        return [outcome(example, scope) for example in section]
+    finally:
+        scope["folder"].cleanup()
+
+
 def outcome(example: Example, scope: dict[str, Any]) -> str:
     """The error of an example as the page shows it; raises if there is none, or a model has changed."""
     exec(example.setup, scope)
@@ -62,20 +79,33 @@ def outcome(example: Example, scope: dict[str, Any]) -> str:
         assert pickle.dumps(model) == before, "a call that failed has changed the model"
         name = type(error).__name__
         return f"{name}: {' '.join(str(error).split())}".replace(str(scope["files"]), "FOLDER")
-    return "NO ERROR"
+    raise AssertionError(f"no error: {example.code}")
+
+
+@pytest.mark.parametrize("section", range(len(SECTIONS)))
+def test_a_message_is_the_one_on_the_page(section: int) -> None:
+    found = examples(SECTIONS[section])
+    assert len(found) > 5
+    for example, shown in zip(found, outcomes(found), strict=True):
+        assert shown == example.shown, f"{example.code}\nraises   {shown}\nthe page {example.shown}"
+
+
+@pytest.mark.parametrize("section", range(len(SECTIONS)))
+def test_a_message_speaks_of_what_was_given_and_not_of_the_inside(section: int) -> None:
+    for example in examples(SECTIONS[section]):
+        kind, _, message = example.shown.partition(": ")
+        assert kind in KINDS, example.shown
+        assert len(message) > 20, example.shown
+        assert not INSIDE.search(message), example.shown
 
 
 def write() -> None:
     """Write the messages into the page."""
-    setup, *rest = blocks()
     text = PAGE.read_text(encoding="utf-8")
-    for block in rest:
-        scope: dict[str, Any] = {}
-        exec(setup, scope)
-        lines = []
-        for example in examples(block):
+    for block in SECTIONS:
+        lines, found = [], examples(block)
+        for example, shown in zip(found, outcomes(found), strict=True):
             lines += [line for line in (example.setup, example.code) if line]
-            shown = outcome(example, scope)
             lines += textwrap.wrap(shown, 118, initial_indent="# ", subsequent_indent="# ", break_long_words=False)
         text = text.replace(block, "\n".join(lines) + "\n")
     PAGE.write_text(text, encoding="utf-8")

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
 from bayesgen.estimators._tables import (
+    COMPLEX,
     as_array,
     column_names,
     holds_texts,
@@ -16,11 +17,18 @@ from bayesgen.estimators._tables import (
     numeric_frame,
     refuse_dask,
     refuse_duplicate_names,
+    refuse_no_table,
 )
 from bayesgen.families.base import column_name
 from bayesgen.statistics import Columns
 
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+ADVICE = {  # by what a column holds
+    "text": "Convert numbers with astype(float), use CategoricalNB or MixedNB for categories, or CountVectorizer for "
+    "documents",
+    "dates": "Turn dates into numbers, such as days since the first",
+    "a number too large": "Change the unit of the column (rescale it)",
+}
 LARGEST_COUNT = 1e200  # sums of larger values would leave float64
 
 
@@ -50,6 +58,7 @@ def check_numeric(estimator: Any, x: Any, columns: Columns | None) -> tuple[Any,
     if values is not None:
         return values, stand_in(estimator, columns)
     refuse_dask(x)
+    refuse_no_table(x)
     refuse_duplicate_names(x)
     if is_frame(x):
         refuse_empty(x)
@@ -60,14 +69,13 @@ def check_numeric(estimator: Any, x: Any, columns: Columns | None) -> tuple[Any,
         )
     x, at, what = numeric_frame(x)
     if at is not None:
+        name = column_name(at, column_names(x))
         if what.startswith("values"):
-            raise TypeError(
-                f"{column_name(at, column_names(x))} of X holds {what}: the argument must be a string or a real number"
-            )
-        raise ValueError(
-            f"{column_name(at, column_names(x))} of X holds {what}; this model needs numeric values. Convert numbers "
-            "with astype(float), use CategoricalNB or MixedNB for categories, or CountVectorizer for documents"
-        )
+            raise TypeError(f"{name} of X holds {what}: the argument must be a string or a real number")
+        if what == COMPLEX:
+            raise ValueError(f"Complex data not supported: {name} of X; pass real and imaginary parts as two columns")
+        advice = next(text for start, text in ADVICE.items() if what.startswith(start))
+        raise ValueError(f"{name} of X holds {what}; this model needs numeric values. {advice}")
     holder, reset = stand_in(estimator, columns), columns is None
     x = validate_data(
         holder,
@@ -156,6 +164,7 @@ def drop_weightless(x: Any, codes: np.ndarray, w: np.ndarray | None) -> tuple[An
 def check_table(estimator: Any, x: Any, columns: Columns | None) -> tuple[Any, Any]:
     """A two-dimensional table (array or data frame) whose columns keep their own types."""
     refuse_dask(x)
+    refuse_no_table(x)
     refuse_duplicate_names(x)
     if not is_frame(x):
         if sp.issparse(x):

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import copy
 import functools
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import check_consistent_length
 
 from bayesgen._kernels import one_blas_thread, row_blocks
+from bayesgen._math import imported_jax
+from bayesgen.estimators._labels import check_rows
 from bayesgen.estimators._shell import Shell
 from bayesgen.estimators._tables import is_dask
 from bayesgen.exceptions import UndefinedNumberError
@@ -38,7 +38,7 @@ def row_parts(X: Any) -> list[tuple[slice, Any]] | None:
         return None
     if isinstance(X, np.memmap) and X.ndim == 2 and X.size > SLICE_CELLS:
         return [(rows, X[rows]) for rows in row_blocks(len(X), X.shape[1], SLICE_CELLS)]
-    jax = sys.modules.get("jax")  # where it was not imported, X is none of its arrays
+    jax = imported_jax()
     if jax is not None and isinstance(X, jax.Array) and not isinstance(X, jax.core.Tracer) and X.ndim == 2:
         if not X.is_fully_addressable:
             raise ValueError(
@@ -130,7 +130,7 @@ def summarise(
     parts = None if type(X) is np.ndarray or _by_rows(estimator) else row_parts(X)
     if parts is None:
         return estimator._summarise(X, y, sample_weight, classes, known)
-    check_consistent_length(X, y)
+    check_rows(X, y)
     plain = without_prior(estimator)
 
     def each() -> Iterator[Statistics]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import datetime
+import os
+import reprlib
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from bayesgen._kernels import rows
 
+COMPLEX = "complex numbers"
 NUMBERS = (bool, int, float, np.number, np.bool_)
 
 
@@ -40,6 +44,17 @@ def refuse_dask(x: Any) -> None:
         raise ValueError(
             f"X is a dask {type(x).__name__}, and this method takes rows in memory: pass X.compute(), or map it over "
             "the blocks. fit, partial_fit, score and the predictions take dask collections"
+        )
+
+
+def refuse_no_table(x: Any) -> None:
+    """Raise for what cannot be rows and columns: a path, a dictionary, nothing."""
+    if x is None or isinstance(x, (str, bytes, os.PathLike, Mapping, set, bool, int, float)):
+        hint = "; read the file first, as with pandas.read_csv" if isinstance(x, (str, os.PathLike)) else ""
+        hint = "; make it a data frame, as with pandas.DataFrame(X)" if isinstance(x, Mapping) else hint
+        raise ValueError(
+            "X must be a table: an array, sparse matrix, data frame or list of rows, (n_samples, n_features); got "
+            f"{reprlib.repr(x)}{hint}"
         )
 
 
@@ -79,7 +94,11 @@ def as_array(x: Any) -> np.ndarray:
     except ValueError:
         sizes = [len(row) if hasattr(row, "__len__") else None for row in x]
     odd = next((i for i, size in enumerate(sizes) if size != sizes[0]), None)
-    what = "a cell holds a list" if odd is None else f"row 0 has {_cells(sizes[0])}, and row {odd} has {_cells(sizes[odd])}"
+    what = (
+        "a cell holds a list"
+        if odd is None
+        else f"row 0 has {_cells(sizes[0])}, and row {odd} has {_cells(sizes[odd])}"
+    )
     raise ValueError(
         f"X must be a table with a value for each row and column (NaN or None where it is missing): {what}"
     )
@@ -127,6 +146,8 @@ def not_numeric(column: np.ndarray) -> str | None:
         return "text (str)" if column.dtype.kind == "U" else "text (bytes)"
     if column.dtype.kind in "mM":
         return "dates or durations"
+    if column.dtype.kind == "c":
+        return COMPLEX
     if column.dtype.kind != "O":
         return None
     for v in column.tolist():
@@ -158,8 +179,8 @@ def numeric_frame(x: Any) -> tuple[Any, int | None, str]:
         array = as_array(x)
         if array.dtype.kind in "US":
             array = np.array(x, dtype=object)
-        x = array if array.dtype.kind in "OUSmM" else x
-    if not isinstance(x, np.ndarray) or x.dtype.kind not in "OUSmM" or x.ndim != 2:
+        x = array if array.dtype.kind in "OUSmMc" else x
+    if not isinstance(x, np.ndarray) or x.dtype.kind not in "OUSmMc" or x.ndim != 2 or not x.shape[1]:
         return x, None, ""
     for j in range(x.shape[1]):
         what = not_numeric(x[:, j])
@@ -172,7 +193,7 @@ def _numeric_columns(x: Any) -> tuple[Any, int | None, str]:
     """Check the columns of a frame; only those that are not plain numbers are looked at."""
     dtypes = list(x.dtypes)
     for j, dtype in enumerate(dtypes):
-        if getattr(dtype, "kind", None) in ("b", "i", "u", "f", "c"):
+        if getattr(dtype, "kind", None) in ("b", "i", "u", "f"):
             continue
         if hasattr(dtype, "is_numeric") and (dtype.is_numeric() or str(dtype) == "Boolean"):
             continue
