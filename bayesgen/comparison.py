@@ -31,7 +31,7 @@ import scipy.sparse as sp
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import check_consistent_length, has_fit_parameter
+from sklearn.utils.validation import has_fit_parameter
 
 from bayesgen.estimators import BernoulliNB, _labels
 from bayesgen.estimators._base import GenerativeBase
@@ -147,7 +147,7 @@ class Found(NamedTuple):
 def compare_rows(estimators: Mapping[str, Any], X: Any, y: Any, cv: Any, test: Any, sample_weight: Any) -> Found:
     """See `compare`: of rows in memory."""
     y = _labels.check_labels(y)
-    check_consistent_length(X, y)
+    _labels.check_rows(X, y)
     weights = _labels.check_weights(sample_weight, y)
     X = rows_first(X)
     splits = make_splits(X, y, cv, test, weights)
@@ -224,7 +224,7 @@ def check_test(test: Any) -> tuple[Any, Any]:
     if is_dask(X) or is_dask(y):
         return X, y
     y = _labels.check_labels(y)
-    check_consistent_length(X, y)
+    _labels.check_rows(X, y)
     return rows_first(X), y
 
 
@@ -284,7 +284,7 @@ def make_splits(X: Any, y: np.ndarray, cv: Any, test: Any, weights: np.ndarray |
         if is_dask(X_test) or is_dask(y_test):
             raise ValueError("test is a dask collection, but X is in memory: pass X as a dask collection too")
         X_test, y_test = rows_first(X_test), _labels.check_labels(y_test)
-        check_consistent_length(X_test, y_test)
+        _labels.check_rows(X_test, y_test)
         _labels.join_classes(np.unique(y), np.unique(y_test))  # raises for labels of different types
         return [Split(X, y, None, X_test, y_test)]
     if cv is None:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from sklearn.utils.validation import check_consistent_length
 
 from bayesgen._math import logsumexp, safe_log
 from bayesgen.comparison import (
@@ -279,7 +278,7 @@ def compare_smoothing(
     if model not in MODELS:
         raise ValueError(f"model must be one of {', '.join(map(repr, MODELS))}; got {model!r}")
     y = _labels.check_labels(y)
-    check_consistent_length(X, y)
+    _labels.check_rows(X, y)
     X = rows_first(X)
     splits = make_splits(X, y, None if test is not None else cv, test)
     if splits is None:

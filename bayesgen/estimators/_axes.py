@@ -13,6 +13,7 @@ from bayesgen.estimators._arrays import in_kind
 from bayesgen.estimators._options import check_count
 from bayesgen.estimators._shell import Shell
 from bayesgen.exceptions import UndefinedNumberError
+from bayesgen.families.base import dense
 
 __all__ = ["DiscriminantAxes", "check_components"]
 
@@ -104,7 +105,7 @@ class DiscriminantAxes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Shell)
 
         Parameters
         ----------
-        X : array or data frame, (n_samples, n_features)
+        X : array, sparse matrix or data frame, (n_samples, n_features)
             Complete rows.
 
         Returns
@@ -119,7 +120,7 @@ class DiscriminantAxes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Shell)
         """
         axes = self._axes
         columns = self._state().columns
-        rows = np.asarray(self._read(X, columns)[0], dtype=float)
+        rows = np.asarray(dense(self._read(X, columns)[0]), dtype=float)
         if np.isnan(rows).any():
             raise ValueError(
                 "Input X contains NaN: a row with missing cells has no place on the discriminant axes; impute the "

@@ -13,17 +13,26 @@ from sklearn.utils.validation import validate_data
 from bayesgen._kernels import map_rows
 from bayesgen.estimators._arrays import on_host
 from bayesgen.estimators._tables import (
+    COMPLEX,
+    as_array,
     column_names,
     holds_texts,
     is_frame,
     numeric_frame,
     refuse_dask,
     refuse_duplicate_names,
+    refuse_no_table,
 )
 from bayesgen.families.base import column_name
 from bayesgen.statistics import Columns
 
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+ADVICE = {  # by what a column holds
+    "text": "Convert numbers with astype(float), use CategoricalNB or MixedNB for categories, or CountVectorizer for "
+    "documents",
+    "dates": "Turn dates into numbers, such as days since the first",
+    "a number too large": "Change the unit of the column (rescale it)",
+}
 LARGEST_COUNT = 1e200  # sums of larger values would leave float64
 
 
@@ -82,6 +91,7 @@ def check_numeric(estimator: Any, x: Any, columns: Columns | None) -> tuple[Any,
     if values is not None:
         return values, stand_in(estimator, columns)
     refuse_dask(x)
+    refuse_no_table(x)
     refuse_duplicate_names(x)
     if is_frame(x):
         refuse_empty(x)
@@ -92,14 +102,13 @@ def check_numeric(estimator: Any, x: Any, columns: Columns | None) -> tuple[Any,
         )
     x, at, what = numeric_frame(x)
     if at is not None:
+        name = column_name(at, column_names(x))
         if what.startswith("values"):
-            raise TypeError(
-                f"{column_name(at, column_names(x))} of X holds {what}: the argument must be a string or a real number"
-            )
-        raise ValueError(
-            f"{column_name(at, column_names(x))} of X holds {what}; this model needs numeric values. Convert numbers "
-            "with astype(float), use CategoricalNB or MixedNB for categories, or CountVectorizer for documents"
-        )
+            raise TypeError(f"{name} of X holds {what}: the argument must be a string or a real number")
+        if what == COMPLEX:
+            raise ValueError(f"Complex data not supported: {name} of X; pass real and imaginary parts as two columns")
+        advice = next(text for start, text in ADVICE.items() if what.startswith(start))
+        raise ValueError(f"{name} of X holds {what}; this model needs numeric values. {advice}")
     holder, reset = stand_in(estimator, columns), columns is None
     x = validate_data(
         holder,
@@ -189,6 +198,7 @@ def check_table(estimator: Any, x: Any, columns: Columns | None) -> tuple[Any, A
     """A two-dimensional table (array or data frame) whose columns keep their own types."""
     x = on_host(x)
     refuse_dask(x)
+    refuse_no_table(x)
     refuse_duplicate_names(x)
     if not is_frame(x):
         if sp.issparse(x):
@@ -223,5 +233,5 @@ def _unmasked(x: Any) -> np.ndarray:
 
 def _table(x: Any) -> np.ndarray:
     """A nested list as an array, without turning numbers into text beside text."""
-    array = np.asarray(x)
+    array = as_array(x)
     return np.array(x, dtype=object) if array.dtype.kind in "US" else array

@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import check_consistent_length
 
 from bayesgen._device import device_rows, is_jax, on_device
 from bayesgen._kernels import one_blas_thread, row_blocks
@@ -86,7 +85,7 @@ def summarise_part(
         stated = estimator._stated(columns, len(present))
         rows = rows_on_device(estimator, X, stated, columns)
         if rows is not None:
-            check_consistent_length(rows, y)
+            _labels.check_rows(rows, y)
             labels = Labels(_labels.encode_labels(y, present), weights)
             stats = estimator._stats(stated, rows, labels, columns)
             return Statistics(present, class_count(labels, len(present)), stats, columns)
@@ -172,7 +171,7 @@ def summarise(
     if parts is None:
         return estimator._summarise(X, y, sample_weight, classes, known)
     y, sample_weight = (np.asarray(v) if is_jax(v) else v for v in (y, sample_weight))  # or a program for each slice
-    check_consistent_length(X, y)
+    _labels.check_rows(X, y)
     plain = without_prior(estimator)
 
     def one(part: tuple[slice, Any]) -> Statistics:

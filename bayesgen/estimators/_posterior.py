@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.validation import check_consistent_length
 
 from bayesgen._random import generator
 from bayesgen.estimators import _labels
@@ -228,7 +227,7 @@ class Posterior(Shell):
         codes = None
         if y is not None:
             y = _labels.check_labels(y)
-            check_consistent_length(X, y)
+            _labels.check_rows(X, y)
             codes = _labels.encode_labels(y, learned.fit.classes)
         return Rows(parts, codes, parts[0].shape[0])
 

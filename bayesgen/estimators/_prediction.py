@@ -8,12 +8,11 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.special import expit, ndtri
-from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_consistent_length
 
 from bayesgen._kernels import SCORE_CELLS, map_rows, row_blocks
 from bayesgen._math import logsumexp, safe_log
 from bayesgen._random import generator
+from bayesgen._values import python_value
 from bayesgen.estimators import _labels
 from bayesgen.estimators._arrays import on_host
 from bayesgen.estimators._options import check_choice, check_count
@@ -96,8 +95,11 @@ class Prediction(Shell):
             from bayesgen.estimators._dask import score_blocks
 
             return score_blocks(self, X, y, sample_weight)
-        weights = on_host(sample_weight, "sample_weight")
-        return ClassifierMixin.score(self, on_host(X), on_host(y, "y"), weights)
+        from sklearn.metrics import accuracy_score
+
+        predicted, y = self.predict(on_host(X)), on_host(y, "y")
+        _labels.check_rows(predicted, y)
+        return float(accuracy_score(y, predicted, sample_weight=on_host(sample_weight, "sample_weight")))
 
     def sample_proba(self, X: Any, n_draws: int = 1000, random_state: Any = None) -> np.ndarray:
         """p(y | x, parameters) for draws of the parameters from their posterior.
@@ -293,11 +295,17 @@ class Prediction(Shell):
         fit = self._fit_value
         x = self._rows(X)
         y = _labels.check_labels(y)
-        check_consistent_length(X, y)
+        _labels.check_rows(X, y)
         w = _labels.check_weights(sample_weight, y)
         labels = Labels(_labels.encode_labels(y, fit.classes), w)
-        if (class_count(labels, len(fit.classes)) > fit.count * (1 + 1e-9)).any():
-            raise ValueError(f"{what} is for rows that were learned: there are more rows in a class than at fit")
+        given = class_count(labels, len(fit.classes))
+        more = given > fit.count * (1 + 1e-9)
+        if more.any():
+            k = int(more.argmax())
+            raise ValueError(
+                f"{what} is for rows that were learned: {given[k]:g} rows of class {python_value(fit.classes[k])!r} "
+                f"were given, {fit.count[k]:g} were learned. Fit these rows first"
+            )
         return x, labels
 
     def _seed(self, random_state: Any) -> Any:

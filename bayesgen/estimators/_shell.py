@@ -144,8 +144,8 @@ class Shell(BaseEstimator):
         if self._route not in SAMPLED:
             if own is not None:
                 raise ValueError(
-                    f"the prior has no closed form ({type(own).__name__}), and inference={self.inference!r} needs one: "
-                    "use inference='nuts' (or 'importance')"
+                    f"the prior has no closed form ({own.described}), and inference={self.inference!r} needs one: use "
+                    "inference='nuts' (or 'importance')"
                 )
             return _of_cells(FeatureFit(base, stats, self._route))
         from bayesgen.sampled import SampledFeatures

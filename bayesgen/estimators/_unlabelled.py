@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_array, check_consistent_length
+from sklearn.utils.validation import check_array
 
 from bayesgen import em
 from bayesgen._random import generator
@@ -188,7 +188,7 @@ class Unlabelled(Shell):
         if not R.any():
             raise ValueError("R is zero everywhere: there is nothing to learn from")
         X, holder = self._read(X, None)
-        check_consistent_length(X, R)
+        _labels.check_rows(X, R, "R", "rows of weights")
         weights = _labels.check_weights(R.sum(axis=1), R)
         assert weights is not None
         columns = self._columns(X, holder, None, weights)

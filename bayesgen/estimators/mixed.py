@@ -42,8 +42,13 @@ def select(X: Any, index: np.ndarray) -> Any:
 
 def read_block(template: Any, X: Any, index: np.ndarray, columns: Columns | None) -> tuple[Any, Any]:
     """The columns of a block as its estimator reads them; an array without names was warned of as a whole."""
-    unnamed = columns is not None and not is_frame(X)
-    return template._read(select(X, index), replace(columns, names=None) if unnamed else columns)
+    if columns is not None and not is_frame(X):
+        columns = replace(columns, names=None)
+    return template._read(select(X, index), columns)
+
+
+def _those(names: Any) -> str:
+    return ": it has no names" if names is None else f"; it has {', '.join(repr(str(name)) for name in names[:20])}"
 
 
 @contextmanager
@@ -163,7 +168,10 @@ class MixedNB(GenerativeBase, _BaseComposition):
         out, used = [], np.zeros(d, dtype=int)
         for entry in self.blocks:
             if not isinstance(entry, (list, tuple)) or len(entry) != 3 or not isinstance(entry[1], GenerativeBase):
-                raise ValueError(f"each block is (name, estimator, columns) with a bayesgen estimator; got {entry!r}")
+                raise ValueError(
+                    f"each block is (name, estimator, columns) with a bayesgen estimator, such as GaussianNB(); "
+                    f"got {entry!r}"
+                )
             if isinstance(entry[1], MixedNB):
                 raise ValueError(f"block {entry[0]!r} is itself a MixedNB: list its blocks here instead")
             index = self._indices(entry[2](X) if callable(entry[2]) else entry[2], d, names)
@@ -196,12 +204,12 @@ class MixedNB(GenerativeBase, _BaseComposition):
             if isinstance(c, str):
                 hits = [] if names is None else np.flatnonzero(np.asarray(names) == c).tolist()
                 if not hits:
-                    raise ValueError(f"blocks names the column {c!r}, which X does not have")
+                    raise ValueError(f"blocks names the column {c!r}, which X does not have{_those(names)}")
                 out.append(hits[0])
             elif isinstance(c, (bool, np.bool_)) or not isinstance(c, (int, np.integer)):
                 raise ValueError(f"{OF_BLOCK}; got {c!r}")
             elif not -d <= c < d:
-                raise ValueError(f"blocks names column {c}; X has {d} columns")
+                raise ValueError(f"blocks names column {c}; X has the columns 0 to {d - 1}")
             else:
                 out.append(int(c) % d)
         if not out:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
@@ -22,6 +23,14 @@ from bayesgen._math import Array, namespace
 Names = Sequence[Any] | np.ndarray | None  # column names, for messages
 F = TypeVar("F", bound="Family")
 C = TypeVar("C")
+
+
+class Unlearned(ValueError):
+    """Rows that are to be forgotten vary more in a column than all rows that were learned."""
+
+    def __init__(self, column: int) -> None:
+        super().__init__(f"these rows were not all learned: more scatter of column {column} would leave than there is")
+        self.column = column
 
 
 class Problem(NamedTuple):
@@ -181,6 +190,7 @@ def family(cls: type[C]) -> type[C]:
 
 
 _UNREGISTERED: list[type] = []
+_REGISTERING = threading.Lock()
 
 
 def register() -> None:
@@ -190,14 +200,15 @@ def register() -> None:
     """
     import jax
 
-    while _UNREGISTERED:
-        cls = _UNREGISTERED.pop()
-        fields = dataclasses.fields(cls)
-        jax.tree_util.register_dataclass(
-            cls,
-            data_fields=[f.name for f in fields if not f.metadata.get("static")],
-            meta_fields=[f.name for f in fields if f.metadata.get("static")],
-        )
+    with _REGISTERING:
+        while _UNREGISTERED:
+            cls = _UNREGISTERED.pop()
+            fields = dataclasses.fields(cls)
+            jax.tree_util.register_dataclass(
+                cls,
+                data_fields=[f.name for f in fields if not f.metadata.get("static")],
+                meta_fields=[f.name for f in fields if f.metadata.get("static")],
+            )
 
 
 class Family:
@@ -293,7 +304,9 @@ class Family:
 
         `ValueError` where there is no closed form.
         """
-        raise ValueError(f"the log odds of {type(self).__name__} have no closed-form moments: use draws")
+        raise ValueError(
+            f"the log odds of {type(self).__name__} have no closed-form moments: use draws, those of sample_proba(X)"
+        )
 
     def stats_shapes(self) -> Any:
         """Type and shapes of the statistics, as a NamedTuple of shapes; None: not checked."""

@@ -214,9 +214,9 @@ class Diagonal(Family):
 
     def hyper(self) -> tuple[Array, Array, Array]:
         """Location (high, low) and mean precision as (K, d) arrays."""
-        loc = dirichlet.broadcast(self.loc, self.cells, "mean")
-        low = dirichlet.broadcast(self.loc_low, self.cells, "mean_low")
-        return loc, low, dirichlet.broadcast(self.mean_precision, self.cells, "mean_precision")
+        loc = dirichlet.broadcast(self.loc, self.cells, "mean of the prior")
+        low = dirichlet.broadcast(self.loc_low, self.cells, "mean_low of the prior")
+        return loc, low, dirichlet.broadcast(self.mean_precision, self.cells, "mean_precision of the prior")
 
     def resolve(self, stats: GaussianStats) -> Any:
         """See `Family.resolve`: location the overall mean, scale (shape - 1) times the pooled variance."""

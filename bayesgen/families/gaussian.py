@@ -75,8 +75,8 @@ class Gaussian(Diagonal):
     def inverse_gamma(self) -> tuple[Array, Array]:
         """Shape and scale as (K, d) arrays."""
         return (
-            dirichlet.broadcast(self.shape, self.cells, "shape"),
-            dirichlet.broadcast(self.scale, self.cells, "scale"),
+            dirichlet.broadcast(self.shape, self.cells, "shape of the prior"),
+            dirichlet.broadcast(self.scale, self.cells, "scale of the prior"),
         )
 
     def prior(self) -> GaussianParams:

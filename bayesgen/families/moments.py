@@ -13,7 +13,7 @@ import numpy as np
 
 from bayesgen import _kernels
 from bayesgen._math import Array, namespace, safe_divide, two_sum
-from bayesgen.families.base import Labels, Names, Weights, column_name
+from bayesgen.families.base import Labels, Names, Unlearned, Weights, column_name
 
 
 def pilot_means(pilot: Array, total: Array, weight: Array) -> tuple[Array, Array]:
@@ -60,8 +60,9 @@ NOISE = 100 * np.finfo(float).eps
 def remaining_scatter(whole: np.ndarray, leaving: np.ndarray) -> np.ndarray:
     """What is left of sums of squares; round-off is set to 0, and rows that were not part of them are refused."""
     left = whole - leaving
-    if (left < -1e-8 * whole).any() or ((whole == 0) & (leaving > 0)).any():
-        raise ValueError("these rows were not all learned: more scatter would leave than there is")
+    bad = (left < -1e-8 * whole) | ((whole == 0) & (leaving > 0))
+    if bad.any():
+        raise Unlearned(int(np.argwhere(bad)[0][-1]))
     return np.where(left <= NOISE * whole, 0.0, left)
 
 

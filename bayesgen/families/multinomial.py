@@ -52,6 +52,8 @@ NO_WORDS = (
     "inference='mean' or 'exact' with alpha > 0"
 )
 
+LONG_DOCUMENT = 1000  # words; a longer one, if also longer than the vocabulary, is drawn by its word probabilities
+
 __all__ = ["Multinomial", "MultinomialParams", "MultinomialStats"]
 
 
@@ -387,9 +389,18 @@ class Multinomial(Family):
         rng = generator(key)
         lengths = np.broadcast_to(np.asarray(lengths, dtype=np.int64), (len(y),))
         out = np.zeros((len(y), self.n_features))
+        long = lengths > max(self.n_features, LONG_DOCUMENT)
         for k in np.unique(y):
+            rows = np.flatnonzero((y == k) & long)
+            if rows.size:
+                if params is not None:
+                    log_prob = params.log_prob[k]
+                else:
+                    log_prob = log_gamma_draws(rng, self.concentration()[k], (len(rows), self.n_features))
+                prob = np.exp(log_prob - log_prob.max(axis=-1, keepdims=True))
+                out[rows] = rng.multinomial(lengths[rows], prob / prob.sum(axis=-1, keepdims=True))
             # Token by token: a draw of all probabilities visits every word of the vocabulary for each document.
-            rows = np.flatnonzero(y == k)
+            rows = np.flatnonzero((y == k) & ~long)
             if params is not None:
                 edges = np.cumsum(np.exp(params.log_prob[k]))
                 words = np.searchsorted(edges[:-1] / edges[-1], rng.random(int(lengths[rows].sum())), side="right")

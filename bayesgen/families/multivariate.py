@@ -102,8 +102,8 @@ class Multivariate(Family):
     def hyper(self) -> tuple[Array, Array, Array]:
         """Location (high, low), (K, d), and mean precision, (K,)."""
         size = (self.n_classes, self.n_features)
-        loc = dirichlet.broadcast(self.loc, size, "mean")
-        low = dirichlet.broadcast(self.loc_low, size, "mean_low")
+        loc = dirichlet.broadcast(self.loc, size, "mean of the prior")
+        low = dirichlet.broadcast(self.loc_low, size, "mean_low of the prior")
         xp = namespace(self.mean_precision)
         return loc, low, xp.broadcast_to(xp.asarray(self.mean_precision, dtype=float), (self.n_classes,))
 

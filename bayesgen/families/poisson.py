@@ -144,7 +144,9 @@ class Poisson(Family):
     def hyper(self) -> tuple[Array, Array]:
         """Shape and rate as (K, d) arrays."""
         size = (self.n_classes, self.n_features)
-        return dirichlet.broadcast(self.shape, size, "shape"), dirichlet.broadcast(self.rate, size, "rate")
+        return dirichlet.broadcast(self.shape, size, "shape of the prior"), dirichlet.broadcast(
+            self.rate, size, "rate of the prior"
+        )
 
     def check(self, x: Any, names: Names = None) -> None:
         """See `Family.check`: counts are not negative (NaN: not known)."""

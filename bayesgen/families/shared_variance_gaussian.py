@@ -39,7 +39,9 @@ class SharedVarianceGaussian(Diagonal):
     def inverse_gamma(self) -> tuple[Array, Array]:
         """Shape and scale as (d,) arrays."""
         size = (self.n_features,)
-        return dirichlet.broadcast(self.shape, size, "shape"), dirichlet.broadcast(self.scale, size, "scale")
+        return dirichlet.broadcast(self.shape, size, "shape of the prior"), dirichlet.broadcast(
+            self.scale, size, "scale of the prior"
+        )
 
     def dims(self) -> dict[str, tuple[str, ...]]:
         """See `Family.dims`."""
