@@ -289,7 +289,13 @@ class Diagonal(Family):
     # ---- hyperparameters
 
     def hyper(self) -> tuple[Array, Array, Array]:
-        """Location (high, low) and mean precision as (K, d) arrays."""
+        """Location (high, low) and mean precision as (K, d) arrays.
+
+        Returns
+        -------
+        loc, loc_low, mean_precision : arrays (K, d)
+            The mean is the sum of the first two.
+        """
         loc = dirichlet.broadcast(self.loc, self.cells, "mean")
         low = dirichlet.broadcast(self.loc_low, self.cells, "mean_low")
         return loc, low, dirichlet.broadcast(self.mean_precision, self.cells, "mean_precision")
@@ -502,6 +508,16 @@ class Gaussian(Diagonal):
         variance of the column.
     n_classes, n_features : int
         Set by `init`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesgen.families import Gaussian, Labels
+    >>> x, r = np.array([[1.0], [3.0], [0.0]]), Labels(np.array([0, 0, 1]))
+    >>> prior = Gaussian(loc=0.0, mean_precision=1.0, shape=2.0, scale=1.0).init(x, n_classes=2)
+    >>> posterior = prior.condition(prior.stats(x, r))
+    >>> posterior.mean().mean.round(4).ravel().tolist()
+    [1.3333, 0.0]
     """
 
     loc: Any = None
@@ -520,7 +536,13 @@ class Gaussian(Diagonal):
         )
 
     def inverse_gamma(self) -> tuple[Array, Array]:
-        """Shape and scale as (K, d) arrays."""
+        """Shape and scale as (K, d) arrays.
+
+        Returns
+        -------
+        shape, scale : arrays (K, d)
+            Of the inverse-gamma distribution.
+        """
         return (
             dirichlet.broadcast(self.shape, self.cells, "shape"),
             dirichlet.broadcast(self.scale, self.cells, "scale"),
