@@ -32,6 +32,14 @@ class LooResult:
         Their sums, in nats.
     se_joint, se_conditional : float
         Standard errors of the sums, :math:`\sqrt{n}` times the standard deviation over rows.
+
+    Examples
+    --------
+    >>> from bayesgen import BernoulliNB
+    >>> X, y = [[1, 0], [1, 1], [0, 1]], [0, 0, 1]
+    >>> loo = BernoulliNB().fit(X, y).loo(X, y)
+    >>> loo.joint.shape, loo.log_joint.shape
+    ((3,), (3, 2))
     """
 
     log_joint: np.ndarray

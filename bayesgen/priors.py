@@ -91,6 +91,14 @@ class NormalInverseGamma(_Prior):
     mean_low : float or array
         Low-order part of the mean, which is ``mean + mean_low``; it keeps digits of data far from zero.
 
+    Examples
+    --------
+    >>> from bayesgen import GaussianNB, NormalInverseGamma
+    >>> prior = NormalInverseGamma(mean=0.0, mean_precision=1.0, shape=2.0, scale=1.0)
+    >>> model = GaussianNB(prior=prior).fit([[1.0], [2.0], [5.0]], [0, 0, 1])
+    >>> model.theta_.ravel().tolist()
+    [1.0, 2.5]
+
     References
     ----------
     Murphy 2007, *Conjugate Bayesian analysis of the Gaussian distribution*; BDA3 section 3.3.
@@ -134,6 +142,14 @@ class NormalInverseWishart(_Prior):
         the diagonal matrix of pooled within-class variances.
     mean_low : float or array
         Low-order part of the mean, which is ``mean + mean_low``; it keeps digits of data far from zero.
+
+    Examples
+    --------
+    >>> from bayesgen import GaussianDiscriminantAnalysis, NormalInverseWishart
+    >>> prior = NormalInverseWishart(mean=0.0, mean_precision=1.0, df=4.0, scale=[[1.0, 0.0], [0.0, 1.0]])
+    >>> model = GaussianDiscriminantAnalysis(prior=prior).fit([[1.0, 0.0], [2.0, 3.0], [5.0, 1.0]], [0, 0, 1])
+    >>> model.means_.tolist()
+    [[1.0, 1.0], [2.5, 0.5]]
 
     References
     ----------

@@ -49,6 +49,14 @@ class FeatureRelevance:
         Posterior probability that the column depends on the class.
     names : ndarray (n_features,)
         Column names, or indices.
+
+    Examples
+    --------
+    >>> from bayesgen import BernoulliNB, feature_relevance
+    >>> X = [[1, 0], [1, 1], [1, 0], [0, 1], [0, 1], [0, 0]]
+    >>> found = feature_relevance(BernoulliNB(), X, [0, 0, 0, 1, 1, 1])
+    >>> found.log_bayes_factor.argmax().item()
+    0
     """
 
     log_bayes_factor: np.ndarray
@@ -56,7 +64,13 @@ class FeatureRelevance:
     names: np.ndarray
 
     def to_frame(self) -> pd.DataFrame:
-        """A pandas data frame, the most relevant column first."""
+        """A pandas data frame, the most relevant column first.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``log_bayes_factor`` and ``probability``, by feature.
+        """
         import pandas as pd
 
         order = np.argsort(-self.log_bayes_factor, kind="stable")

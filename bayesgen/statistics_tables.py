@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bayesgen._codec import Decoder, Encoder, inline_array, read_inline
-from bayesgen._values import python_value, python_values
-from bayesgen.estimators._options import check_count
+from bayesgen._values import check_count, python_value, python_values
 from bayesgen.families.bernoulli import BernoulliStats
 from bayesgen.families.categorical import CategoricalStats
 from bayesgen.families.diagonal import GaussianStats

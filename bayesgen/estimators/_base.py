@@ -184,9 +184,10 @@ class GenerativeBase(
 
         Parameters
         ----------
-        X, y, sample_weight : see `fit`
+        X, y : see `fit`
         classes : array (n_classes,), optional
             All class labels; needed at the first call, when batches may lack some of them.
+        sample_weight : see `fit`
 
         Returns
         -------

@@ -158,13 +158,14 @@ class Posterior(Shell):
 
         Parameters
         ----------
-        var_names, features, n_draws, n_chains, random_state : see `to_arviz`
+        var_names, features : see `to_arviz`
         top : int, optional
             For words: this many for each class, those with the largest posterior mean log odds against the other
             classes, :math:`\mathrm E[\ln\theta_{kj}] - \frac1{K-1}\sum_{l\ne k}\mathrm E[\ln\theta_{lj}]` (for
             presence, of the log odds of :math:`\theta`).
         prob : float
             Posterior probability of the equal-tailed interval.
+        n_draws, n_chains, random_state : see `to_arviz`
 
         Returns
         -------

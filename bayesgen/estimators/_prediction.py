@@ -44,13 +44,37 @@ class Prediction(Shell):
 
     @by_parts
     def predict_joint_log_proba(self, X: Any) -> np.ndarray:
-        """Log of p(x, y) for each row and class, (n_samples, n_classes), by the estimator's route."""
+        """Log of p(x, y) for each row and class, (n_samples, n_classes), by the estimator's route.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame, (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray (n_samples, n_classes)
+            In nats; normalised over the classes it is `predict_proba`.
+        """
         fit = self._fit_value
         return fit.log_joint(self._rows(X))
 
     @by_parts
     def predict_log_proba(self, X: Any, class_prior: Any = None) -> np.ndarray:
-        """Log of p(y | x), (n_samples, n_classes); see `predict_proba`."""
+        """Log of p(y | x), (n_samples, n_classes); see `predict_proba`.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame, (n_samples, n_features)
+            Rows.
+        class_prior : array (n_classes,), optional
+            Class probabilities to use in place of the learned ones.
+
+        Returns
+        -------
+        ndarray (n_samples, n_classes)
+            In nats.
+        """
         fit = self._fit_value
         return normalise(fit.relative_scores(self._rows(X), self._log_class(class_prior)))
 
@@ -75,7 +99,20 @@ class Prediction(Shell):
 
     @by_parts
     def predict(self, X: Any, class_prior: Any = None) -> np.ndarray:
-        """The most probable class of each row, (n_samples,); ties go to the first class."""
+        """The most probable class of each row, (n_samples,); ties go to the first class.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame, (n_samples, n_features)
+            Rows.
+        class_prior : array (n_classes,), optional
+            Class probabilities to use in place of the learned ones.
+
+        Returns
+        -------
+        ndarray (n_samples,)
+            Class labels.
+        """
         fit = self._fit_value
         log_class = self._log_class(class_prior)
         joint = fit.relative_scores(self._rows(X), log_class)
@@ -86,11 +123,37 @@ class Prediction(Shell):
 
     @by_parts
     def score_samples(self, X: Any) -> np.ndarray:
-        """Log of p(x) for each row, (n_samples,): low values are rows unlike the training set."""
+        """Log of p(x) for each row, (n_samples,): low values are rows unlike the training set.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame, (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray (n_samples,)
+            In nats; densities depend on the units of the columns.
+        """
         return logsumexp(self.predict_joint_log_proba(X))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of the rows, by weight, whose class is predicted."""
+        """Share of the rows, by weight, whose class is predicted.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame, (n_samples, n_features)
+            Rows.
+        y : array (n_samples,)
+            True labels.
+        sample_weight : array (n_samples,), optional
+            Row weights; None: one each.
+
+        Returns
+        -------
+        float
+            Accuracy, between 0 and 1.
+        """
         if is_dask(X):
             from bayesgen.estimators._dask import score_blocks
 

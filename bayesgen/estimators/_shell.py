@@ -83,7 +83,17 @@ class Shell(BaseEstimator):
             cls.__init__ = explaining(cls.__init__)  # type: ignore[method-assign]
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters by name; see scikit-learn's `set_params`."""
+        """Set parameters by name; see scikit-learn's `set_params`.
+
+        Parameters
+        ----------
+        **params : values
+            By name.
+
+        Returns
+        -------
+        self
+        """
         self._check_names(params)
         return super().set_params(**params)
 

@@ -39,8 +39,8 @@ class CategoricalNB(GenerativeBase):
         missing cell; or an error.
     missing : {"marginalize", "error"}, default="marginalize"
         None and NaN cells are integrated out, or refused.
-    inference, class_alpha, class_prior, fit_prior, likelihood_power, random_state : see `BernoulliNB`
-    unlabelled, unlabelled_weight, n_init : see `BernoulliNB`
+    inference, class_alpha, class_prior, fit_prior, likelihood_power : see `BernoulliNB`
+    unlabelled, unlabelled_weight, n_init, random_state : see `BernoulliNB`
 
     Attributes
     ----------

@@ -79,8 +79,8 @@ class MixedNB(GenerativeBase, _BaseComposition):
     inference : {"exact", "mean", "map", "mle", "nuts", "importance"} or their options, default="exact"
         Route of the class probabilities. Each block has its own; those that "auto" makes are "exact" (with
         `unlabelled`: the route of the class probabilities). Columns in no block are not used.
-    class_alpha, class_prior, fit_prior, likelihood_power, random_state : see `BernoulliNB`
-    unlabelled, unlabelled_weight, n_init : see `BernoulliNB`
+    class_alpha, class_prior, fit_prior, likelihood_power : see `BernoulliNB`
+    unlabelled, unlabelled_weight, n_init, random_state : see `BernoulliNB`
 
     Attributes
     ----------
@@ -137,11 +137,33 @@ class MixedNB(GenerativeBase, _BaseComposition):
         self.blocks = [(n, e, c) for (n, e), (_, _, c) in zip(pairs, self.blocks, strict=True)]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters, those of block b as ``b__parameter``; see scikit-learn's `get_params`."""
+        """Parameters, those of block b as ``b__parameter``; see scikit-learn's `get_params`.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether parameters of the blocks' estimators are included.
+
+        Returns
+        -------
+        dict of str to any
+            Values by name.
+        """
         return self._get_params("_pairs", deep=deep)
 
     def set_params(self, **params: Any) -> MixedNB:
-        """Set parameters, those of block b as ``b__parameter``; see scikit-learn's `set_params`."""
+        """Set parameters, those of block b as ``b__parameter``; see scikit-learn's `set_params`.
+
+        Parameters
+        ----------
+        **params : values
+            By name.
+
+        Returns
+        -------
+        self
+            The estimator.
+        """
         if "blocks" in params:
             self.blocks = params.pop("blocks")
         self._check_names(params)

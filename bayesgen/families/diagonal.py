@@ -213,7 +213,13 @@ class Diagonal(Family):
     # ---- hyperparameters
 
     def hyper(self) -> tuple[Array, Array, Array]:
-        """Location (high, low) and mean precision as (K, d) arrays."""
+        """Location (high, low) and mean precision as (K, d) arrays.
+
+        Returns
+        -------
+        loc, loc_low, mean_precision : arrays (K, d)
+            The mean is the sum of the first two.
+        """
         loc = dirichlet.broadcast(self.loc, self.cells, "mean of the prior")
         low = dirichlet.broadcast(self.loc_low, self.cells, "mean_low of the prior")
         return loc, low, dirichlet.broadcast(self.mean_precision, self.cells, "mean_precision of the prior")

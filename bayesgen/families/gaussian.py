@@ -55,6 +55,16 @@ class Gaussian(Diagonal):
         variance of the column.
     n_classes, n_features : int
         Set by `init`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesgen.families import Gaussian, Labels
+    >>> x, r = np.array([[1.0], [3.0], [0.0]]), Labels(np.array([0, 0, 1]))
+    >>> prior = Gaussian(loc=0.0, mean_precision=1.0, shape=2.0, scale=1.0).init(x, n_classes=2)
+    >>> posterior = prior.condition(prior.stats(x, r))
+    >>> posterior.mean().mean.round(4).ravel().tolist()
+    [1.3333, 0.0]
     """
 
     loc: Any = None
@@ -73,7 +83,13 @@ class Gaussian(Diagonal):
         )
 
     def inverse_gamma(self) -> tuple[Array, Array]:
-        """Shape and scale as (K, d) arrays."""
+        """Shape and scale as (K, d) arrays.
+
+        Returns
+        -------
+        shape, scale : arrays (K, d)
+            Of the inverse-gamma distribution.
+        """
         return (
             dirichlet.broadcast(self.shape, self.cells, "shape of the prior"),
             dirichlet.broadcast(self.scale, self.cells, "scale of the prior"),

@@ -142,6 +142,16 @@ class Multinomial(Family):
         Whether p(x) includes the multinomial coefficient.
     n_classes, n_features : int
         Set by `init`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesgen.families import Multinomial, Labels
+    >>> x, r = np.array([[2, 1], [0, 3]]), Labels(np.array([0, 1]))
+    >>> prior = Multinomial(alpha=1.0).init(x, n_classes=2)
+    >>> posterior = prior.condition(prior.stats(x, r))
+    >>> posterior.alpha.tolist()
+    [[3.0, 2.0], [1.0, 4.0]]
     """
 
     alpha: Any = 1.0
@@ -150,7 +160,13 @@ class Multinomial(Family):
     n_features: int = static(default=0)
 
     def concentration(self) -> Array:
-        """Alpha as a (K, V) array."""
+        """Alpha as a (K, V) array.
+
+        Returns
+        -------
+        array (K, V)
+            Pseudo-counts.
+        """
         return dirichlet.broadcast(self.alpha, (self.n_classes, self.n_features), "alpha")
 
     def check(self, x: Any, names: Names = None) -> None:

@@ -100,7 +100,15 @@ class Multivariate(Family):
     # ---- hyperparameters
 
     def hyper(self) -> tuple[Array, Array, Array]:
-        """Location (high, low), (K, d), and mean precision, (K,)."""
+        """Location (high, low), (K, d), and mean precision, (K,).
+
+        Returns
+        -------
+        loc, loc_low : arrays (K, d)
+            The mean is their sum.
+        mean_precision : array (K,)
+            In rows.
+        """
         size = (self.n_classes, self.n_features)
         loc = dirichlet.broadcast(self.loc, size, "mean of the prior")
         low = dirichlet.broadcast(self.loc_low, size, "mean_low of the prior")

@@ -73,6 +73,16 @@ class MultivariateGaussian(Multivariate):
         Psi_0. None: (df - d - 1) times the diagonal of pooled variances, so that E[Sigma] is that diagonal.
     n_classes, n_features : int
         Set by `init`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesgen.families import MultivariateGaussian, Labels
+    >>> x, r = np.array([[1.0, 0.0], [3.0, 1.0], [0.0, 1.0]]), Labels(np.array([0, 0, 1]))
+    >>> prior = MultivariateGaussian(loc=0.0, mean_precision=1.0, df=4.0, scale=np.eye(2)).init(x, n_classes=2)
+    >>> posterior = prior.condition(prior.stats(x, r))
+    >>> posterior.df.item(), posterior.scale.round(4).tolist()
+    (7.0, [[5.6667, 1.6667], [1.6667, 2.1667]])
     """
 
     loc: Any = None

@@ -33,6 +33,16 @@ class PerClassMultivariateGaussian(Multivariate):
         Psi_0. None: as in `MultivariateGaussian`, the same for every class.
     n_classes, n_features : int
         Set by `init`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesgen.families import PerClassMultivariateGaussian, Labels
+    >>> x, r = np.array([[1.0, 0.0], [3.0, 1.0], [0.0, 1.0]]), Labels(np.array([0, 0, 1]))
+    >>> prior = PerClassMultivariateGaussian(loc=0.0, mean_precision=1.0, df=4.0, scale=np.eye(2)).init(x, n_classes=2)
+    >>> posterior = prior.condition(prior.stats(x, r))
+    >>> posterior.df.tolist()
+    [6.0, 5.0]
     """
 
     loc: Any = None
