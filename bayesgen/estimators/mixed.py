@@ -42,8 +42,9 @@ def select(X: Any, index: np.ndarray) -> Any:
 
 def read_block(template: Any, X: Any, index: np.ndarray, columns: Columns | None) -> tuple[Any, Any]:
     """The columns of a block as its estimator reads them; an array without names was warned of as a whole."""
-    unnamed = columns is not None and not is_frame(X)
-    return template._read(select(X, index), replace(columns, names=None) if unnamed else columns)
+    if columns is not None and not is_frame(X):
+        columns = replace(columns, names=None)
+    return template._read(select(X, index), columns)
 
 
 @contextmanager
