@@ -25,6 +25,7 @@ import sklearn.naive_bayes as naive
 from conftest import REPOSITORY
 from sklearn.base import clone
 from sklearn.datasets import load_iris
+from sklearn.model_selection import GridSearchCV
 from sklearn.utils.fixes import parse_version
 
 import bayesgen
@@ -466,6 +467,12 @@ def test_an_unknown_keyword_is_explained(kind, name, said):
         kind(**{name: 1})
     with pytest.raises(ValueError, match=f"'{name}' for estimator {kind.__name__}"):
         kind().set_params(**{name: 1})
+
+
+def test_a_grid_of_a_keyword_that_is_not_taken_says_what_to_use():
+    search = GridSearchCV(bayesgen.GaussianNB(), {"var_smoothing": [1e-9, 1e-3]}, error_score="raise")
+    with pytest.raises(ValueError, match=r"'var_smoothing' for estimator GaussianNB.*NormalInverseGamma"):
+        search.fit(X, Y)
 
 
 def test_an_unknown_parameter_of_a_block_is_explained_and_changes_nothing():
