@@ -22,7 +22,6 @@ import pytest
 import sklearn
 import sklearn.discriminant_analysis as discriminant
 import sklearn.naive_bayes as naive
-from conftest import REPOSITORY
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV
@@ -398,7 +397,7 @@ each_own = pytest.mark.parametrize("kind", OWN, ids=lambda kind: kind.__name__)
 @pytest.fixture(scope="module")
 def page():
     """Names in the first column of the tables of the page, by the heading above the table."""
-    text = (REPOSITORY / "docs" / "from_sklearn.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[1] / "docs" / "from_sklearn.md").read_text(encoding="utf-8")
     sections = {part.partition("\n")[0]: part for part in re.split(r"^##+ ", text, flags=re.MULTILINE)[1:]}
     return {
         title: {
