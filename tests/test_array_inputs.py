@@ -172,8 +172,13 @@ def test_the_error_says_how_to_fetch_an_array():
 
 def test_a_tensor_with_a_gradient_is_to_be_detached():
     torch = pytest.importorskip("torch")
-    with pytest.raises(TypeError, match=r"requires grad.*X\.detach\(\)"):
+    with pytest.raises(TypeError, match=r"requires grad.*, such as X\.detach\(\)\.cpu\(\)"):
         GaussianNB().fit(torch.tensor(ROWS, requires_grad=True), LABELS)
+
+
+def test_short_floats_of_jax_are_numbers():
+    found = GaussianNB().fit(jnp.asarray(ROWS, dtype=jnp.bfloat16), LABELS)  # small whole numbers: exact
+    assert_array_equal(found.theta_, GaussianNB().fit(ROWS, LABELS).theta_)
 
 
 @pytest.mark.usefixtures("dispatch")

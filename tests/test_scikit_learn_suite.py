@@ -22,9 +22,9 @@ import pytest
 import sklearn
 import sklearn.discriminant_analysis as discriminant
 import sklearn.naive_bayes as naive
-from conftest import REPOSITORY
 from sklearn.base import clone
 from sklearn.datasets import load_iris
+from sklearn.model_selection import GridSearchCV
 from sklearn.utils.fixes import parse_version
 
 import bayesgen
@@ -262,10 +262,10 @@ class Worded:
 
 def load(file):
     """scikit-learn's test file as a module of ours, on the adapters; None if it is not installed."""
-    spec = importlib.util.find_spec(f"sklearn.tests.test_{file}")
-    if spec is None:
+    path = Path(sklearn.__file__).parent / "tests" / f"test_{file}.py"
+    if not path.exists():
         return None
-    own = importlib.util.spec_from_file_location(f"scikit_learn_{file}", spec.origin)
+    own = importlib.util.spec_from_file_location(f"scikit_learn_{file}", path)
     module = importlib.util.module_from_spec(own)
     adapters = {adapter.__name__: adapter for adapter in ADAPTERS[file]}
     with mock.patch.multiple(f"sklearn.{file}", **adapters):
@@ -397,7 +397,7 @@ each_own = pytest.mark.parametrize("kind", OWN, ids=lambda kind: kind.__name__)
 @pytest.fixture(scope="module")
 def page():
     """Names in the first column of the tables of the page, by the heading above the table."""
-    text = (REPOSITORY / "docs" / "from_sklearn.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[1] / "docs" / "from_sklearn.md").read_text(encoding="utf-8")
     sections = {part.partition("\n")[0]: part for part in re.split(r"^##+ ", text, flags=re.MULTILINE)[1:]}
     return {
         title: {
@@ -466,6 +466,12 @@ def test_an_unknown_keyword_is_explained(kind, name, said):
         kind(**{name: 1})
     with pytest.raises(ValueError, match=f"'{name}' for estimator {kind.__name__}"):
         kind().set_params(**{name: 1})
+
+
+def test_a_grid_of_a_keyword_that_is_not_taken_says_what_to_use():
+    search = GridSearchCV(bayesgen.GaussianNB(), {"var_smoothing": [1e-9, 1e-3]}, error_score="raise")
+    with pytest.raises(ValueError, match=r"'var_smoothing' for estimator GaussianNB.*NormalInverseGamma"):
+        search.fit(X, Y)
 
 
 def test_an_unknown_parameter_of_a_block_is_explained_and_changes_nothing():

@@ -10,8 +10,11 @@ from typing import Any
 
 import numpy as np
 from sklearn import get_config
+from sklearn.utils._array_api import device, get_namespace
 
 __all__ = ["in_kind", "on_host"]
+
+FETCHING = {"get": ".get()", "cpu": ".detach().cpu().double().numpy()"}  # CuPy, PyTorch
 
 
 def on_host(x: Any, name: str = "X") -> Any:
@@ -22,20 +25,28 @@ def on_host(x: Any, name: str = "X") -> Any:
     TypeError
         If NumPy cannot read it where it is, such as an array in the memory of a GPU.
     """
-    if isinstance(x, (np.ndarray, np.generic)) or not (hasattr(x, "__dlpack__") or hasattr(x, "__array_namespace__")):
+    if not _is_foreign(x):
         return x
     try:
         return _moved(x) if get_config()["array_api_dispatch"] else _read(x)
     except (TypeError, ValueError, RuntimeError, BufferError) as error:
-        ways = [f"{name}.{way}()" for way in ("get", "detach", "cpu", "todense", "to_dense") if hasattr(x, way)]
+        way = next((f", such as {name}{call}" for method, call in FETCHING.items() if hasattr(x, method)), "")
         raise TypeError(
             f"{name} is of type {type(x).__module__}.{type(x).__qualname__}, and NumPy cannot read it: {error} "
-            f"Pass a NumPy array{', such as ' + ' or '.join(ways) if ways else ''}"
+            f"Pass a NumPy array{way}"
         ) from error
 
 
+def _is_foreign(x: Any) -> bool:
+    """Whether x is an array of another library than NumPy."""
+    numpy = isinstance(x, (np.ndarray, np.generic))
+    return not numpy and (hasattr(x, "__dlpack__") or hasattr(x, "__array_namespace__"))
+
+
 def _read(x: Any) -> np.ndarray:
-    return np.asarray(x) if hasattr(x, "__array__") else np.from_dlpack(x)
+    values = np.asarray(x) if hasattr(x, "__array__") else np.from_dlpack(x)
+    short = values.dtype.kind == "V" and values.dtype.names is None  # bfloat16 and the like
+    return values.astype(np.float32) if short else values
 
 
 def _moved(x: Any) -> np.ndarray:
@@ -44,7 +55,10 @@ def _moved(x: Any) -> np.ndarray:
         return x.get()
     if hasattr(x, "cpu"):  # PyTorch
         return _read(x.detach().cpu())
-    return np.from_dlpack(x) if hasattr(x, "__dlpack__") else np.asarray(x)
+    try:
+        return _read(x)
+    except (TypeError, RuntimeError):
+        return np.from_dlpack(x)
 
 
 def in_kind(values: np.ndarray, x: Any, labels: bool = False) -> Any:
@@ -52,11 +66,7 @@ def in_kind(values: np.ndarray, x: Any, labels: bool = False) -> Any:
 
     Labels keep their type (texts stay in NumPy), other numbers get the floating type of x.
     """
-    if isinstance(x, np.ndarray) or not get_config()["array_api_dispatch"] or values.dtype.kind not in "biuf":
-        return values
-    from sklearn.utils._array_api import device, get_namespace
-
-    if not (hasattr(x, "__dlpack__") or hasattr(x, "__array_namespace__")):
+    if not get_config()["array_api_dispatch"] or not _is_foreign(x) or values.dtype.kind not in "biuf":
         return values
     xp, _ = get_namespace(x)
     if not labels and str(x.dtype).endswith("float32"):

@@ -157,7 +157,7 @@ class GenerativeBase(
         ----------
         X : array, sparse matrix or data frame, (n_samples, n_features)
             Training rows. Those of a dask array or data frame, a memory map or a sharded `jax.Array` are summed up part
-            by part, where they are.
+            by part, where they are. Arrays of other libraries (JAX, PyTorch, ...) are read as NumPy arrays.
         y : array (n_samples,)
             Class labels; with dask rows also a dask array or series of the same blocks. With ``unlabelled="em"``, -1
             (among whole numbers), NaN or None where it is not known.

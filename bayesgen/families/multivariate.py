@@ -443,8 +443,9 @@ class Multivariate(Family):
         weight = class_weight(stats)
         n = weight.sum() if k is None else weight[k]
         whose = "the shared covariance" if k is None else "the covariance of class {cls}"
+        are = "is" if len(columns) == 1 else "are"
         return Problem(
-            f"{whose} is singular: {{columns}} are constant or linearly dependent within the classes "
+            f"{whose} is singular: {{columns}} {are} constant or linearly dependent within the classes "
             f"({n:g} rows, {self.n_features} columns). Use a prior (inference='mean' or 'exact'), or drop columns",
             k,
             columns,
