@@ -23,22 +23,26 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import check_consistent_length, has_fit_parameter
+from sklearn.utils.validation import has_fit_parameter
 
 from bayesgen.estimators import BernoulliNB, _labels
 from bayesgen.estimators._base import GenerativeBase
+from bayesgen.estimators._tables import is_dask
 from bayesgen.exceptions import UndefinedNumberError, ZeroProbabilityWarning
 from bayesgen.families import _all as families
 from bayesgen.fit import Fit, LooResult, MixedFit
 from bayesgen.own_priors import Hyperpriors
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["HeldOut", "calibration_error", "compare"]
 
@@ -59,7 +63,7 @@ def compare(
     cv: Any = None,
     test: tuple[Any, Any] | None = None,
     sample_weight: Any = None,
-) -> Any:
+) -> pd.DataFrame:
     r"""Fit models to the same rows and put their numbers side by side, the best first.
 
     Parameters
@@ -68,10 +72,13 @@ def compare(
         Estimators of this library, and scikit-learn classifiers with ``predict_proba`` (which have neither evidence nor
         leave-one-out). They are cloned, never changed.
     X : array, sparse matrix or data frame, (n_samples, n_features)
+        Or a dask array or data frame: every number is then a sum over its blocks, which stay where they are, and the
+        table is the same.
     y : array (n_samples,)
         Class labels.
     cv : int or cross-validation splitter, optional
         Held-out predictions by cross-validation, those of all parts pooled. An int is scikit-learn's stratified folds.
+        Not for dask collections.
     test : pair (X, y), optional
         Rows held out, in place of `cv`.
     sample_weight : array (n_samples,), optional
@@ -98,8 +105,9 @@ def compare(
           `impossible_rows`, held-out rows that no class can generate (left out of `brier` and `calibration_error`).
         - `seconds`: of the fit to all rows.
 
-        ``attrs["loo"]`` holds the `LooResult` of each name that has one, for ``az.compare``; ``attrs["notes"]`` says of
-        each name why numbers are missing. Empty ``attrs`` before writing the table to a file that would store them.
+        ``attrs["loo"]`` holds the `LooResult` of each name that has one, for ``az.compare`` (none for dask, whose rows
+        are not gathered); ``attrs["notes"]`` says of each name why numbers are missing. Empty ``attrs`` before writing
+        the table to a file that would store them.
 
     Raises
     ------
@@ -116,24 +124,108 @@ def compare(
     """
     pd = import_pandas("compare")
     check_estimators(estimators)
+    find = compare_blocks if any(map(is_dask, (X, y, sample_weight))) else compare_rows
+    found = find(estimators, X, y, cv, test, sample_weight)
+    table = pd.DataFrame.from_records(found.records, index=pd.Index(list(estimators), name="model"))
+    table = add_differences(table, found.difference)
+    table.attrs.update(loo=found.loos, notes={name: note for name, note in found.notes.items() if note})
+    return in_order(table)
+
+
+class Found(NamedTuple):
+    """What there is to say of the models: records in their order, notes, leave-one-out of rows.
+
+    `difference` gives the sum of the conditional densities of one model less that of another, and its standard error.
+    """
+
+    records: list[dict[str, Any]]
+    notes: dict[str, str]
+    loos: dict[str, LooResult]
+    difference: Callable[[str, str], tuple[float, float]]
+
+
+def compare_rows(estimators: Mapping[str, Any], X: Any, y: Any, cv: Any, test: Any, sample_weight: Any) -> Found:
+    """See `compare`: of rows in memory."""
     y = _labels.check_labels(y)
-    check_consistent_length(X, y)
+    _labels.check_rows(X, y)
     weights = _labels.check_weights(sample_weight, y)
     X = rows_first(X)
     splits = make_splits(X, y, cv, test, weights)
     records, loos, notes = [], {}, {}
     for name, estimator in estimators.items():
-        record, loo, note = assess(name, estimator, X, y, weights)
+        model, record, said = assess(name, estimator, X, y, weights)
+        if isinstance(model, GenerativeBase):
+            try:
+                loos[name], missing = leave_one_out(model, X, y, weights)
+                said += [missing] if missing else []
+                record.update(loo_record(loos[name]))
+            except UndefinedNumberError as error:
+                said.append(f"leave-one-out: {error}")
         if splits is not None:
             record.update(held_out(name, estimator, splits, weights).scores())
         records.append(record)
-        notes[name] = note
-        if loo is not None:
-            loos[name] = loo
-    table = pd.DataFrame.from_records(records, index=pd.Index(list(estimators), name="model"))
-    table = add_differences(table, loos)
-    table.attrs.update(loo=loos, notes={name: note for name, note in notes.items() if note})
-    return in_order(table)
+        notes[name] = "; ".join(said)
+
+    def difference(name: str, best: str) -> tuple[float, float]:
+        with np.errstate(invalid="ignore"):
+            each = loos[name].conditional - loos[best].conditional
+            error = np.sqrt(len(each)) * each.std(ddof=1) if len(each) > 1 else np.nan
+        return each.sum(), error
+
+    return Found(records, notes, loos, difference)
+
+
+def compare_blocks(estimators: Mapping[str, Any], X: Any, y: Any, cv: Any, test: Any, sample_weight: Any) -> Found:
+    """See `compare`: of dask collections, block by block."""
+    from bayesgen import comparison_blocks as blocks
+
+    if cv is not None:
+        raise ValueError(
+            "cv chooses folds from all rows together, and X is a dask collection: hold rows out by test=(X, y), such "
+            "as some of its blocks"
+        )
+    split = None if test is None else check_test(test)
+    for name, estimator in estimators.items():
+        if not isinstance(estimator, GenerativeBase):
+            raise ValueError(
+                f"estimators[{name!r}]: {type(estimator).__name__} does not learn from a dask collection; leave it "
+                "out, or compare on rows in memory (X.compute())"
+            )
+    models, records, notes = {}, [], {}
+    for name, estimator in estimators.items():
+        models[name], record, notes[name] = assess(name, estimator, X, y, sample_weight)
+        if split is not None and is_dask(split[0]):
+            record.update(blocks.held_out_blocks(name, models[name], *split))
+        elif split is not None:
+            classes = _labels.join_classes(models[name].classes_, np.unique(split[1]))
+            rows = Split(None, split[1], None, *split)
+            record.update(predictions(name, models[name], rows, classes).scores())
+        records.append(record)
+    sums = blocks.loo_blocks(models, X, y, sample_weight)
+    for i, (name, record) in enumerate(zip(models, records, strict=True)):
+        if sums.undefined[i]:
+            notes[name].append(f"leave-one-out: {sums.undefined[i]}")
+        elif sums.gone[i]:
+            notes[name].append(rows_gone(int(sums.gone[i]), sums.joint.n))
+        for kind, moments in (("joint", sums.joint), ("conditional", sums.conditional)):
+            record.update({f"elpd_{kind}": float(moments.total[i]), f"se_{kind}": float(moments.error[i])})
+    places = {name: i for i, name in enumerate(models) if not sums.undefined[i]}
+
+    def difference(name: str, best: str) -> tuple[float, float]:
+        at = places[name], places[best]
+        return sums.differences.total[at], sums.differences.error[at]
+
+    return Found(records, {name: "; ".join(said) for name, said in notes.items()}, {}, difference)
+
+
+def check_test(test: Any) -> tuple[Any, Any]:
+    """Rows held out beside a dask collection: a dask collection too, or rows in memory."""
+    X, y = held_out_pair(test)
+    if is_dask(X) or is_dask(y):
+        return X, y
+    y = _labels.check_labels(y)
+    _labels.check_rows(X, y)
+    return rows_first(X), y
 
 
 # ------------------------------------------------------------------------------- input
@@ -166,6 +258,13 @@ def rows_first(X: Any) -> Any:
     return X.tocsr() if sp.issparse(X) else X
 
 
+def held_out_pair(test: Any) -> tuple[Any, Any]:
+    """Rows held out and their labels."""
+    if not isinstance(test, (tuple, list)) or len(test) != 2:
+        raise ValueError(f"test must be the pair (X, y) of rows held out; got {type(test).__name__}")
+    return tuple(test)
+
+
 class Split(NamedTuple):
     """Training rows with their places in the whole (None: all), and rows held out."""
 
@@ -181,10 +280,11 @@ def make_splits(X: Any, y: np.ndarray, cv: Any, test: Any, weights: np.ndarray |
     if test is not None:
         if cv is not None:
             raise ValueError("give cv or test, not both: rows are held out in one way")
-        if not isinstance(test, (tuple, list)) or len(test) != 2:
-            raise ValueError(f"test must be the pair (X, y) of rows held out; got {type(test).__name__}")
-        X_test, y_test = rows_first(test[0]), _labels.check_labels(test[1])
-        check_consistent_length(X_test, y_test)
+        X_test, y_test = held_out_pair(test)
+        if is_dask(X_test) or is_dask(y_test):
+            raise ValueError("test is a dask collection, but X is in memory: pass X as a dask collection too")
+        X_test, y_test = rows_first(X_test), _labels.check_labels(y_test)
+        _labels.check_rows(X_test, y_test)
         _labels.join_classes(np.unique(y), np.unique(y_test))  # raises for labels of different types
         return [Split(X, y, None, X_test, y_test)]
     if cv is None:
@@ -199,7 +299,7 @@ def make_splits(X: Any, y: np.ndarray, cv: Any, test: Any, weights: np.ndarray |
 # ------------------------------------------------------------------------------- one model
 
 
-def fitted(name: str, estimator: Any, X: Any, y: np.ndarray, weights: np.ndarray | None) -> Any:
+def fitted(name: str, estimator: Any, X: Any, y: Any, weights: Any) -> Any:
     """A fitted clone; errors name the model."""
     model = clone(estimator)
     if weights is not None and not has_fit_parameter(model, "sample_weight"):
@@ -210,26 +310,18 @@ def fitted(name: str, estimator: Any, X: Any, y: np.ndarray, weights: np.ndarray
         raise ValueError(f"estimators[{name!r}] cannot be fitted: {error}") from error
 
 
-def assess(
-    name: str, estimator: Any, X: Any, y: np.ndarray, weights: np.ndarray | None
-) -> tuple[dict[str, Any], LooResult | None, str]:
-    """Evidence and leave-one-out of one model, with a note on what is missing."""
+def assess(name: str, estimator: Any, X: Any, y: Any, weights: Any) -> tuple[Any, dict[str, Any], list[str]]:
+    """One fitted model, what its statistics say of it (leave-one-out still missing), and notes on what there is not."""
     started = time.perf_counter()
     model = fitted(name, estimator, X, y, weights)
     seconds = time.perf_counter() - started
-    evidence, loo, what, uses_data, notes = np.nan, None, "", False, []
+    evidence, what, uses_data, notes = np.nan, "", False, []
     if isinstance(model, GenerativeBase):
         what, uses_data = measure(model), prior_uses_data(model._fit_value)
         try:
             evidence = float(model.log_evidence_)
         except UndefinedNumberError as error:
             notes.append(f"log_evidence: {error}")
-        try:
-            loo, missing = leave_one_out(model, X, y, weights)
-            if missing:
-                notes.append(missing)
-        except UndefinedNumberError as error:
-            notes.append(f"leave-one-out: {error}")
     else:
         notes.append(f"{type(model).__name__} is no model of (x, y): it has neither evidence nor exact leave-one-out")
     record = {
@@ -237,12 +329,12 @@ def assess(
         "log_bayes_factor": np.nan,
         "measure": what,
         "prior_uses_data": uses_data,
-        **loo_record(loo),
+        **loo_record(None),
         "elpd_difference": np.nan,
         "se_difference": np.nan,
         "seconds": seconds,
     }
-    return record, loo, "; ".join(notes)
+    return model, record, notes
 
 
 def loo_record(loo: LooResult | None) -> dict[str, float]:
@@ -261,10 +353,13 @@ def leave_one_out(model: Any, X: Any, y: np.ndarray, weights: np.ndarray | None)
         warnings.simplefilter("ignore", ZeroProbabilityWarning)
         loo = model.loo(X, y, weights)
     gone = int(np.isnan(loo.joint).sum())
-    if not gone:
-        return loo, ""
-    return loo, (
-        f"leave-one-out: {gone} of {len(y)} rows have no density given the others (an improper posterior, or "
+    return loo, rows_gone(gone, len(y)) if gone else ""
+
+
+def rows_gone(gone: int, n: int) -> str:
+    """The note on rows without a density given the others."""
+    return (
+        f"leave-one-out: {gone} of {n} rows have no density given the others (an improper posterior, or "
         "probability zero in every class)"
     )
 
@@ -464,8 +559,8 @@ def on_all_classes(log_proba: np.ndarray, known: np.ndarray, classes: np.ndarray
 # ------------------------------------------------------------------------------- the table
 
 
-def add_differences(table: Any, loos: dict[str, LooResult]) -> Any:
-    """Log Bayes factors within each measure, and differences of leave-one-out to the best, row by row."""
+def add_differences(table: pd.DataFrame, difference: Callable[[str, str], tuple[float, float]]) -> pd.DataFrame:
+    """Log Bayes factors within each measure, and differences of leave-one-out to the best; see `Found`."""
     for _, group in table.groupby("measure"):
         known = group["log_evidence"].dropna()
         if len(known) > 1:
@@ -473,16 +568,13 @@ def add_differences(table: Any, loos: dict[str, LooResult]) -> Any:
     elpd = table["elpd_conditional"]
     if not elpd.notna().any():
         return table
-    best = loos[elpd.idxmax()].conditional
-    for name, loo in loos.items():
-        with np.errstate(invalid="ignore"):
-            each = loo.conditional - best
-            error = np.sqrt(len(each)) * each.std(ddof=1) if len(each) > 1 else np.nan
-        table.loc[name, ["elpd_difference", "se_difference"]] = each.sum(), error
+    best = elpd.idxmax()
+    for name in elpd.index[elpd.notna()]:
+        table.loc[name, ["elpd_difference", "se_difference"]] = difference(name, best)
     return table
 
 
-def in_order(table: Any) -> Any:
+def in_order(table: pd.DataFrame) -> pd.DataFrame:
     """Sorted best first; see `compare`. The order of the last columns is that of the docstring."""
     by: list[str] = []
     if table["elpd_conditional"].notna().all():

@@ -30,7 +30,7 @@ from bayesgen._math import logsumexp
 from bayesgen.class_prior import ClassPrior
 from bayesgen.exceptions import UndefinedNumberError, UnlabelledRowsWarning
 from bayesgen.families import dirichlet
-from bayesgen.families.base import UNBOUNDED_CELLS, Family, Labels, Problem, class_count
+from bayesgen.families.base import UNBOUNDED_CELLS, Elsewhere, Family, Labels, Problem, class_count
 from bayesgen.fit import FeatureFit, Fit, MixedFit
 from bayesgen.learning import LearnedPrior
 
@@ -91,7 +91,7 @@ class PlugIn(FeatureFit):
         """See `FeatureFit.check_evidence`."""
         raise UndefinedNumberError(NO_POSTERIOR)
 
-    def log_loo(self, x: Any, labels: Any) -> np.ndarray:
+    def log_loo(self, x: Any, labels: Any, elsewhere: Elsewhere = None) -> np.ndarray:
         """See `FeatureFit.log_loo`."""
         raise UndefinedNumberError(NO_POSTERIOR)
 

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -24,6 +24,9 @@ from bayesgen.families.contributions import (
 )
 from bayesgen.fit import SAMPLED, Fit
 from bayesgen.statistics import Columns
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Explanation", "LogOdds"]
 
@@ -325,7 +328,7 @@ class Explanation:
         n: int | None = None,
         prob: float = 0.94,
         feature_names: Any = None,
-    ) -> Any:
+    ) -> pd.DataFrame:
         """The columns that speak for and against a class in one row, the strongest first.
 
         Parameters

@@ -71,6 +71,11 @@ def require_shape(distribution: Any, allowed: tuple[tuple[int, ...], ...], name:
 class OwnPrior:
     """Base of priors without a closed form; see the module docstring."""
 
+    @property
+    def described(self) -> str:
+        """What the user gave, for messages."""
+        return type(self).__name__
+
     def resolve(self: P, base: Family, stats: Any) -> P:
         """The prior with what was None filled in from sufficient statistics.
 
@@ -191,6 +196,11 @@ class Hyperpriors(OwnPrior):
         By site name.
     fields : tuple of (site, fields of the family that take its value)
     """
+
+    @property
+    def described(self) -> str:
+        """See `OwnPrior.described`."""
+        return "a distribution of " + " and ".join(sorted(self.distributions))
 
     distributions: Any = None
     fields: tuple[tuple[str, tuple[str, ...]], ...] = static(default=())
@@ -332,7 +342,12 @@ class FunctionPrior(OwnPrior):
         Takes the family (with ``n_classes`` and ``n_features``), returns what `OwnPrior.sites` does.
     """
 
-    function: Callable = static(default=None)
+    @property
+    def described(self) -> str:
+        """See `OwnPrior.described`."""
+        return "a function"
+
+    function: Callable[[Family], Any] = static(default=None)
 
     def sites(self, base: Family) -> Any:
         """See `OwnPrior.sites`."""

@@ -118,8 +118,8 @@ class NormalInverseGamma(_Prior):
         self._require("scale", lambda v: v >= 0, "non-negative", optional=True)
         if self.scale is None and (is_distribution(self.shape) or not np.all(np.asarray(self.shape) > 1)):
             raise ValueError(
-                f"scale=None sets the prior mean of the variance, which needs shape > 1; got shape={self.shape!r}. "
-                "Give a scale"
+                "scale=None of NormalInverseGamma sets the prior mean of the variance, which needs shape > 1; got "
+                f"shape={self.shape!r}. Give a scale"
             )
 
 
@@ -174,10 +174,20 @@ class NormalInverseWishart(_Prior):
             return
         scale = np.asarray(self.scale, dtype=float)
         if scale.ndim < 2 or scale.shape[-1] != scale.shape[-2]:
-            raise ValueError(f"scale must be a square matrix (or one for each class); got shape {scale.shape}")
-        if not np.allclose(scale, np.swapaxes(scale, -1, -2), rtol=1e-10, atol=0):
-            raise ValueError("scale must be symmetric")
+            raise ValueError(
+                "scale of NormalInverseWishart must be a square matrix, (n_features, n_features), or one for each "
+                f"class; got shape {scale.shape}"
+            )
+        other = np.swapaxes(scale, -1, -2)
+        skew = ~np.isclose(scale, other, rtol=1e-10, atol=0)
+        if skew.any():
+            at = tuple(np.argwhere(skew)[0].tolist())
+            raise ValueError(
+                f"scale of NormalInverseWishart must be symmetric; at {at} it is {scale[at]:g}, and across the "
+                f"diagonal {other[at]:g}. Average it with its transpose if this is rounding"
+            )
         if scale.any() and np.linalg.eigvalsh(scale).min() <= 0:
             raise ValueError(
-                f"scale must be positive definite; its smallest eigenvalue is {np.linalg.eigvalsh(scale).min():.3g}"
+                "scale of NormalInverseWishart must be positive definite; its smallest eigenvalue is "
+                f"{np.linalg.eigvalsh(scale).min():.3g}"
             )

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import jax
 import numpy as np
@@ -30,6 +30,9 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen.exceptions import UndefinedNumberError
 from bayesgen.families.base import register
 from bayesgen.fit import MixedFit
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["EvidenceSelector", "FeatureRelevance", "feature_relevance"]
 
@@ -60,7 +63,7 @@ class FeatureRelevance:
     probability: np.ndarray
     names: np.ndarray
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pd.DataFrame:
         """A pandas data frame, the most relevant column first.
 
         Returns
@@ -191,7 +194,7 @@ class EvidenceSelector(SelectorMixin, BaseEstimator):
         self.threshold = threshold
         self.prior_probability = prior_probability
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> EvidenceSelector:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Compute the Bayes factors.
 
         Parameters

@@ -17,7 +17,7 @@ from bayesgen import importance, nuts
 from bayesgen._random import generator
 from bayesgen.class_prior import ClassPrior
 from bayesgen.exceptions import SamplingWarning, UndefinedNumberError
-from bayesgen.families.base import Family, Problem
+from bayesgen.families.base import Elsewhere, Family, Problem
 from bayesgen.fit import DRAW_CELLS, FeatureFit, _Value, read_only
 from bayesgen.importance import ImportanceOptions
 from bayesgen.nuts import Diagnostics, Draws, NUTSOptions
@@ -422,9 +422,9 @@ class SampledFeatures(_Sampled):
             return self.quadrature.log_evidence
         return self._closed("the evidence").log_evidence()
 
-    def log_loo(self, x: Any, labels: Any) -> np.ndarray:
+    def log_loo(self, x: Any, labels: Any, elsewhere: Elsewhere = None) -> np.ndarray:
         """See `FeatureFit.log_loo`: of the closed form of the same posterior."""
-        return self._closed("leave-one-out").log_loo(x, labels)
+        return self._closed("leave-one-out").log_loo(x, labels, elsewhere)
 
 
 def _flat(v: np.ndarray) -> np.ndarray:

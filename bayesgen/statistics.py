@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Columns", "Statistics"]
 
@@ -115,7 +118,7 @@ class Statistics:
 
         return statistics_tables.from_json(text)
 
-    def to_table(self) -> Any:
+    def to_table(self) -> pd.DataFrame:
         """As a long table, one number a row.
 
         Returns

@@ -72,6 +72,8 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(f"{str(path)!r} is a folder; name a file in it")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"cannot save to {str(path)!r}: there is no folder {str(path.parent)!r}; make it first")
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with open(part, "xb") as file:

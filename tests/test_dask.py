@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.dummy import DummyClassifier
 
 from bayesgen import (
     BernoulliNB,
@@ -21,9 +22,12 @@ from bayesgen import (
     GaussianNB,
     MixedNB,
     MultinomialNB,
+    NormalInverseGamma,
     NormalInverseWishart,
     NUTSOptions,
     PoissonNB,
+    compare,
+    compare_smoothing,
 )
 
 dask = pytest.importorskip("dask")
@@ -197,6 +201,153 @@ def test_rows_are_never_together(rows: tuple[np.ndarray, np.ndarray]) -> None:
     assert all(len(a) <= 20 or a is X for a in arrays)
 
 
+# -------------------------------------------------------------------------------------------- comparison
+
+SCORES = ("accuracy", "log_loss", "brier", "calibration_error", "impossible_rows")
+
+
+def assert_same_tables(whole: pd.DataFrame, blocks: pd.DataFrame) -> None:
+    """The numbers of a comparison, which may differ by rounding."""
+    assert blocks.index.tolist() == whole.index.tolist()
+    assert blocks.columns.tolist() == whole.columns.tolist()
+    assert blocks["measure"].tolist() == whole["measure"].tolist()
+    assert blocks["prior_uses_data"].tolist() == whole["prior_uses_data"].tolist()
+    assert blocks.attrs["notes"] == whole.attrs["notes"]
+    numbers = [c for c in whole if c not in ("measure", "prior_uses_data", "seconds")]
+    assert_allclose(blocks[numbers].astype(float), whole[numbers].astype(float), rtol=1e-10, atol=1e-10)
+
+
+# Priors that do not grow with the data: an outlier holds all but a millionth of a variance.
+NIG = NormalInverseGamma(mean=100.0, mean_precision=0.01, shape=2.0, scale=1.0)
+NIW = NormalInverseWishart(mean=np.full(4, 100.0), mean_precision=0.01, df=8.0, scale=np.eye(4))
+GAUSSIANS = {
+    "nb": GaussianNB(prior=NIG),
+    "nb, shared": GaussianNB(variance="shared", prior=NIG),
+    "gda": GaussianDiscriminantAnalysis(prior=NIW),
+    "qda": GaussianDiscriminantAnalysis(covariance="per_class", prior=NIW),
+    "default": GaussianNB(inference="mean"),
+}
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["unit", "weighted"])
+@pytest.mark.parametrize("far", [0.0, 1e7], ids=["near", "outliers"])
+def test_compare_is_that_of_all_rows(rows: tuple[np.ndarray, np.ndarray], far: float, weighted: bool) -> None:
+    """A row so far out that it holds all of a variance is left out of the sums of its block and all others."""
+    X, y = rows
+    X[50, 1] += far
+    X[195, 3] += 10 * far  # the one block with its class
+    w = (np.arange(N) % 3).astype(float) if weighted else None
+    test = X[::3] + 0.3, y[::3]
+    whole = compare(GAUSSIANS, X, y, test=test, sample_weight=w)
+    blocks, labels = da.from_array(X, chunks=(30, 3)), da.from_array(y, chunks=30)
+    cut = tuple(da.from_array(v, chunks=(9, *v.shape[1:])) for v in test)
+    table = compare(GAUSSIANS, blocks, labels, test=cut, sample_weight=w)
+    assert_same_tables(whole, table)
+    assert table.attrs["loo"] == {}
+    assert_same_tables(whole, compare(GAUSSIANS, blocks, y, test=test, sample_weight=w))  # held-out rows in memory
+    one = compare(GAUSSIANS, da.from_array(X, chunks=-1), labels, sample_weight=w)
+    assert_same_tables(whole.drop(columns=list(SCORES)), one)
+
+
+def test_compare_of_sparse_blocks_and_frames(frame: pd.DataFrame, rng: np.random.Generator) -> None:
+    counts, y = rng.poisson(0.5, size=(N, 30)), rng.integers(0, 2, N)
+    counts[:, 0] = np.where(rng.random(N) < 0.02, 1, 0)  # words that a maximum-likelihood model has not seen in a class
+    words = {
+        "multinomial": MultinomialNB(),
+        "sparse": MultinomialNB(alpha=0.1, multinomial_coefficient=True),
+        "evidence": MultinomialNB(alpha="evidence"),
+        "mle": MultinomialNB(inference="mle"),
+        "bernoulli": BernoulliNB(),
+        "poisson": PoissonNB(),
+    }
+    blocks = da.from_array(counts, chunks=(60, 30)).map_blocks(sp.csr_array)
+    whole = compare(words, sp.csr_array(counts), y, test=(sp.csr_array(counts[:50] + 1), y[:50]))
+    assert_same_tables(whole, compare(words, blocks, y, test=(sp.csr_array(counts[:50] + 1), y[:50])))
+
+    frames = dd.from_pandas(frame, npartitions=5)
+    frames = dd.concat([frames[frames.a > 1e9], frames[frames.a > 0]], interleave_partitions=True)
+    frames = frames[frames.a > 0]
+    names = ["a", "b", "c", "d", "kind"]
+    blocks = [("numbers", GaussianDiscriminantAnalysis(), names[:4]), ("kind", CategoricalNB(), ["kind"])]
+    models = {"independent": MixedNB(), "correlated": MixedNB(blocks=blocks)}
+    whole = compare(models, frame[names], frame["y"], test=(frame[names], frame["y"]), sample_weight=frame["weight"])
+    table = compare(
+        models, frames[names], frames["y"], test=(frames[names], frames["y"]), sample_weight=frames["weight"]
+    )
+    assert_same_tables(whole, table)
+
+
+def test_compare_says_what_there_is_not(rows: tuple[np.ndarray, np.ndarray]) -> None:
+    X, y = rows
+    labels = np.where(np.arange(N) == 199, 3, y)  # a class of one row, in one block
+    models = {"flat": GaussianNB(prior="reference", variance="shared"), "known": GaussianNB()}
+    blocks = da.from_array(X, chunks=(40, 4))
+    whole = compare(models, X, labels)
+    assert "1 of 200 rows have no density given the others" in whole.attrs["notes"]["flat"]
+    assert_same_tables(whole, compare(models, blocks, labels))
+    cases: list[tuple[Any, Any, dict[str, Any], str]] = [
+        (blocks, y, {"cv": 5}, r"cv chooses folds from all rows together.*test=\(X, y\)"),
+        (X, y, {"test": (blocks, y)}, "test is a dask collection, but X is in memory"),
+        (blocks, y, {"test": blocks}, r"test must be the pair \(X, y\)"),
+        (blocks, y, {"test": (blocks[:0], y[:0])}, "test has no rows"),
+        (blocks, y, {"test": (blocks[:, :3], y)}, "X has 3 features"),
+        (blocks, y, {"test": (blocks, np.array(list("ab") * 100))}, "labels of different types"),
+        (X, da.from_array(y, chunks=40), {}, "y is a dask collection, but X is a ndarray"),
+    ]
+    for X_, y_, options, message in cases:
+        with pytest.raises(ValueError, match=message):
+            compare({"one": GaussianNB()}, X_, y_, **options)
+    with pytest.raises(ValueError, match=r"estimators\['other'\]: DummyClassifier does not learn from a dask"):
+        compare({"other": DummyClassifier()}, blocks, y)
+    broken = X.copy()
+    broken[150, 2] = np.inf
+    with pytest.raises(ValueError, match=r"estimators\['one'\] cannot be fitted: block 3: Input X contains infinity"):
+        compare({"one": GaussianNB()}, da.from_array(broken, chunks=(40, 4)), y)
+    with pytest.raises(ValueError, match="X is a dask Array"):
+        compare_smoothing(abs(blocks), y)
+
+
+def test_order_statistics_are_those_of_sorting(rng: np.random.Generator) -> None:
+    from bayesgen.comparison_blocks import order_statistics
+
+    values = np.round(rng.random(1000), 2)  # many are equal
+    parts = [np.sort(part).view(np.uint64) for part in np.array_split(values, 7)]
+    ranks = np.array([0, 1, 499, 500, 998, 999])
+    found = order_statistics(lambda at: sum(np.searchsorted(part, at) for part in parts), ranks)
+    assert_array_equal(found.view(float), np.sort(values)[ranks])
+
+
+def test_no_task_gives_back_more_than_sums() -> None:
+    """Rows are made where they are used; no other task gives back more than a few kB."""
+    import pickle
+
+    from dask.callbacks import Callback
+
+    n, d = 20_000, 8
+
+    def load(i: int) -> np.ndarray:
+        return np.random.default_rng(i).normal(size=(n, d)) + np.arange(n)[:, None] % 2
+
+    class Sizes(Callback):
+        largest, scores = 0, 0
+
+        def _posttask(self, key: Any, result: Any, *rest: Any) -> None:
+            if isinstance(result, np.ndarray) and result.shape in ((n, d), (n,)):
+                return  # a block, or its labels, which the next task takes
+            size = len(pickle.dumps(result))
+            if type(result).__name__ == "_Scores":  # stays where it is
+                type(self).scores += 1
+            else:
+                type(self).largest = max(self.largest, size)
+
+    blocks = da.concatenate([da.from_delayed(dask.delayed(load)(i), (n, d), float) for i in range(4)])
+    y = da.concatenate([da.from_delayed(dask.delayed(lambda: np.arange(n) % 2)(), (n,), int) for _ in range(4)])
+    with Sizes(), dask.config.set(scheduler="sync"):
+        compare({"nb": GaussianNB(), "gda": GaussianDiscriminantAnalysis()}, blocks, y, test=(blocks, y))
+    assert Sizes.scores >= 8  # one for each model and block, seen again by tasks that use it
+    assert 0 < Sizes.largest < 40_000  # 14 x 256 counts; a block is 1.2 MB
+
+
 def test_dask_is_imported_for_dask_input_only() -> None:
     code = (
         "import sys, numpy as np, bayesgen\n"
@@ -247,3 +398,39 @@ def test_a_worker_killed_in_the_middle_costs_a_retry(
         features = penguins.drop(columns="species")
         assert_same(MixedNB().fit(features, penguins["species"]), table, features)
         assert table.score(frames.drop(columns="species"), frames["species"]) > 0.9
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_worker_killed_in_the_middle_of_a_comparison(rows: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    X, y = rows
+    X[70, 1] += 1e8  # a row whose leave-one-out needs the other blocks
+    calls = str(tmp_path / "calls")
+
+    def load(i: int) -> np.ndarray:
+        import os
+        import time
+
+        if i == 3:
+            with open(calls, "ab") as file:
+                file.write(b".")
+            if os.path.getsize(calls) == 6:  # five models are fitted: this is leave-one-out
+                time.sleep(1.0)  # the other blocks are done or under way
+                os._exit(1)  # the process is gone, as if killed
+        return X[20 * i : 20 * i + 20]
+
+    blocks = da.concatenate([da.from_delayed(dask.delayed(load)(i), (20, 4), float) for i in range(10)])
+    labels, test = da.from_array(y, chunks=20), (X[::3] + 0.3, y[::3])
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "60s"}),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster),
+    ):
+        cut = tuple(da.from_array(v, chunks=(9, *v.shape[1:])) for v in test)
+        table = compare(GAUSSIANS, blocks, labels, test=cut)
+    assert Path(calls).stat().st_size >= 7  # the sixth was lost
+    assert_same_tables(compare(GAUSSIANS, X, y, test=test), table)

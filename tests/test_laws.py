@@ -421,6 +421,24 @@ def test_leave_one_out_of_an_outlier_keeps_its_digits(case, size_, weighted):
     close(loo, brute_loo(prior, x, case.y, w), rtol=1e-8)
 
 
+@every_case
+def test_leave_one_out_of_some_rows_is_that_of_all(case):
+    """Given what the other rows add up to, which is looked at only where a downdate would lose its digits."""
+    prior, x = case.prior, case.x
+    if isinstance(prior, (*NORMAL, *MULTIVARIATE)) and isinstance(x, np.ndarray):
+        prior = prior.replace(scale=np.asarray(prior.scale) * 1e-6)
+        x = x.copy()
+        x[2, 0] += 1e7
+    w = weights(case)
+    whole = prior.log_loo(x, Labels(case.y, w), prior.stats(x, Labels(case.y, w)))
+    stats = prior.stats(x, Labels(case.y, w))
+    for some in (np.arange(7), np.arange(2, case.n_rows, 3), np.array([2])):
+        rest = np.setdiff1d(np.arange(case.n_rows), some)
+        others = prior.stats(take(x, rest), Labels(case.y[rest], w[rest]))
+        part = prior.log_loo(take(x, some), Labels(case.y[some], w[some]), stats, lambda others=others: others)
+        close(part, whole[some], rtol=1e-8)
+
+
 @over([case for case in PLAIN if isinstance(case.prior, (*NORMAL, *MULTIVARIATE))])
 def test_leave_one_out_of_the_default_prior_keeps_that_prior(case):
     stated = type(case.prior)(n_classes=CLASSES, n_features=case.prior.n_features)

@@ -171,9 +171,9 @@ def test_a_failure_says_where_and_changes_nothing() -> None:
         (([[1.0]], [0]), "batch 1: X has 1 features, but GaussianNB is expecting 2"),
         (([[1.0, np.inf]], [0]), "batch 1: Input X contains infinity: column 1"),
         (([[1.0, 2.0]], ["x"]), "batch 1: .*labels of different types"),
-        (([[1.0, 2.0]], [0.5]), "batch 1: Unknown label type: continuous"),
-        (([[1.0, 2.0]], [0, 1]), "batch 1: Found input variables with inconsistent numbers of samples"),
-        (([[1.0, 2.0]], [0], [-1.0]), "batch 1: Negative values in data passed to `sample_weight`"),
+        (([[1.0, 2.0]], [0.5]), "batch 1: y must hold class labels.*Unknown label type: continuous"),
+        (([[1.0, 2.0]], [0, 1]), "batch 1: X has 1 rows and y 2 labels"),
+        (([[1.0, 2.0]], [0], [-1.0]), "batch 1: sample_weight must be finite and not negative; the weight of row 0"),
         ([[1.0, 2.0]], r"batch 1: batches must be an iterable of \(X, y\)"),
     ]
     for batch, message in bad:
@@ -256,7 +256,7 @@ def sources(frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
 
 
 def test_tables_of_every_kind(rng: np.random.Generator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bayesgen.estimators._batches.SLICE_CELLS", 200)  # several slices of a row group
+    monkeypatch.setattr("bayesgen.estimators._batches.PIECE_CELLS", 200)  # several slices of a row group
     frame = frame_of(rng)
     X = frame.drop(columns=["label", "weight"])
     whole = MixedNB().fit(X, frame["label"], frame["weight"])
@@ -415,6 +415,96 @@ codes = jax.device_put(y[:, None] % 2, NamedSharding(mesh, P("a")))
 assert CategoricalNB().fit(codes, y).n_categories_.tolist() == [2]
 print("as one")
 """
+
+
+DEVICES = """
+import jax, numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+from bayesgen import (
+    BernoulliNB, GaussianDiscriminantAnalysis, GaussianNB, GenerativeClassifier, MultinomialNB, PoissonNB,
+)
+from bayesgen import _device
+
+_device.HOSTS = ()  # the processors count as devices
+_device.CHUNK = 64
+fetched = []
+getitem = _device.DeviceRows.__getitem__
+_device.DeviceRows.__getitem__ = lambda self, key: fetched.append(key) or getitem(self, key)
+rng = np.random.default_rng(0)
+n, K = 1000, 4
+y = np.where(np.arange(n) < 500, rng.integers(0, 2, n), rng.integers(0, K, n))  # the first shards lack classes
+weights = rng.integers(0, 3, n).astype(float)
+numbers = rng.normal(size=(n, 5)) + 1e8 * y[:, None]
+counts = rng.poisson(1.0, size=(n, 5)).astype(float)
+mesh = Mesh(np.array(jax.devices()), ("row",))
+models = [
+    (GaussianNB(), numbers), (GaussianNB(variance="shared"), numbers), (GaussianDiscriminantAnalysis(), numbers),
+    (GaussianDiscriminantAnalysis(covariance="per_class"), numbers), (MultinomialNB(), counts),
+    (GenerativeClassifier(family="gaussian"), numbers),
+    (BernoulliNB(), counts), (PoissonNB(), counts), (MultinomialNB(multinomial_coefficient=True), counts),  # come here
+]
+def same(a, b):
+    np.testing.assert_allclose(a.log_evidence_, b.log_evidence_, rtol=1e-13)
+    for p, q in zip(a.statistics_.features, b.statistics_.features):
+        np.testing.assert_allclose(p, q, rtol=1e-13, atol=1e-13 * np.abs(p).max() + 1e-8)  # the low part of a mean
+
+def put(x, place):
+    with jax.enable_x64(True):
+        return jax.device_put(x, place)
+
+shards, one = NamedSharding(mesh, P("row")), jax.devices()[2]
+for model, x in models:
+    for place in (shards, one):
+        for kind in (np.float64, np.float32):
+            for w in (None, weights):
+                whole = type(model)(**model.get_params(deep=False)).fit(x.astype(kind), y, w)
+                same(whole, model.fit(put(x.astype(kind), place), put(y, place), w))
+    labels = y.copy()
+    labels[7] = 9  # one row of a class, in one shard
+    same(type(model)(**model.get_params(deep=False)).fit(x, labels), model.fit(put(x, shards), labels))
+assert fetched == []
+
+holes, constant, infinite = numbers.copy(), numbers.copy(), numbers.copy()
+holes[600, 2], constant[:, 1], infinite[301, 3] = np.nan, 3.0, np.inf
+for x in (holes, constant):
+    same(GaussianNB().fit(x, y), GaussianNB().fit(put(x, shards), y))
+for x, options, expected in (
+    (infinite, {}, "rows 250 to 500 of X: Input X contains infinity: column 3, row 51"),
+    (-counts, {}, "rows 0 to 250 of X: Negative values in data"),
+    (numbers, {"sample_weight": -weights}, "Negative values in data passed to `sample_weight`"),
+    (numbers, {"sample_weight": 0 * weights}, "zero for every row"),
+):
+    model = MultinomialNB() if x is not numbers and x is not infinite else GaussianNB()
+    try:
+        model.fit(put(x, shards), y, **options)
+    except ValueError as error:
+        assert expected in str(error), error
+    else:
+        raise AssertionError(expected)
+
+_device._kernels.cache_clear()
+for rows in range(101, 151):
+    x = put(numbers[-rows:], one)
+    labels = np.arange(rows) % 3
+    for model in (GaussianNB(), GaussianDiscriminantAnalysis(), GaussianDiscriminantAnalysis(covariance="per_class")):
+        model.fit(x, labels)
+    MultinomialNB().fit(put(counts[-rows:], one), labels)
+compiled = {name: kernel._cache_size() for name, kernel in _device._kernels().items()}
+assert compiled.pop("pick") == 50, compiled
+assert set(compiled.values()) == {1}, compiled
+print("where they lie")
+"""
+
+
+@pytest.mark.slow
+def test_rows_are_summed_up_on_their_devices() -> None:
+    """Statistics are those of NumPy, and but one small program is compiled for each number of rows."""
+    import os
+
+    environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run([sys.executable, "-c", DEVICES], env=environment, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "where they lie"
 
 
 def test_shards_of_a_jax_array() -> None:

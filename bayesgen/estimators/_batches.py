@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+import functools
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from bayesgen._kernels import one_blas_thread, row_blocks
+from bayesgen._kernels import THREADED_CELLS, one_blas_thread, row_blocks
 from bayesgen._progress import shows_progress
 from bayesgen.estimators import _labels
-from bayesgen.estimators._parts import SLICE_CELLS, checked_weight, refuse_parts, saying, without_prior
+from bayesgen.estimators._parts import checked_weight, joined, refuse_parts, saying, without_prior
 from bayesgen.estimators._shell import Shell
+from bayesgen.statistics import Statistics
 
 __all__ = ["Batches"]
 
-TRANSPOSED_CELLS = 1 << 16  # numbers of a block that stays in cache while its columns are written
+PIECE_CELLS = THREADED_CELLS - 1  # numbers of a piece of a table: its sums start no threads of their own
+Load = Callable[[], tuple[Any, Any, Any]]
 
 EXPECTED = (
     "batches must be an iterable of (X, y) or (X, y, sample_weight); or, with target= for the name of the column of "
@@ -91,20 +96,25 @@ class Batches(Shell):
                 raise ValueError("classes is empty: list the class labels")
         source, total = open_batches(batches, target, sample_weight, columns)
         plain, found = without_prior(self), None
+
+        def summarise(load: Load) -> Statistics | None:
+            X, y, weights = load()
+            if n_rows(X) == 0 and n_rows(y) == 0:
+                return None
+            known = None if found is None else found.columns
+            return plain._summarise(X, y, weights, classes, known, part=True)[0]
+
         with closing(numbered(source, total, progress_bar)) as counted:
             for i, batch in counted:
-                with saying(f"batch {i}"):
-                    for X, y, weights in triples(batch, target, sample_weight, columns):
-                        if n_rows(X) == 0 and n_rows(y) == 0:
-                            continue
-                        known = None if found is None else found.columns
-                        with one_blas_thread():
-                            new = plain._summarise(X, y, weights, classes, known, part=True)[0]
-                        if found is None and classes is not None:
-                            self._stated(new.columns, len(classes))  # a prior that does not fit is refused at once
-                        found = new if found is None else plain._join(found, new)
-                        del X, y, weights
-                del batch  # or it would still be there while the next is read
+                with saying(f"batch {i}"), one_blas_thread():
+                    pieces = triples(batch, target, sample_weight, columns)
+                    while pieces and found is None:  # the first piece with rows says what the columns are
+                        found = summarise(pieces.pop(0))
+                        if found is not None and classes is not None:
+                            self._stated(found.columns, len(classes))  # a prior that does not fit is refused at once
+                    for new in map_threads(summarise, pieces):
+                        found = joined(plain, [found, new])
+                del batch, pieces  # or they would still be there while the next is read
         s = checked_weight(found)
         learned = self._make(s.classes, s.class_count, s.features, s.columns)
         learned.fit.check_predictive()
@@ -136,48 +146,69 @@ def numbered(source: Iterable[Any], total: int | None, progress_bar: bool | None
             i += 1
 
 
-def triples(
-    batch: Any, target: str | None, sample_weight: str | None, columns: Sequence[str] | None
-) -> Iterator[tuple[Any, Any, Any]]:
-    """A batch as (X, y, sample_weight), an Arrow table as several of them: what is converted at once stays small."""
+def triples(batch: Any, target: str | None, sample_weight: str | None, columns: Sequence[str] | None) -> list[Load]:
+    """A batch as functions that give (X, y, sample_weight): an Arrow table as several, which convert some rows each.
+
+    What is converted at once is small, and is summed up while it is in cache.
+    """
     if target is None:
         if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3):
             raise ValueError(f"{EXPECTED}. Got a {type(batch).__name__}, and target=None")
-        yield (*batch, None) if len(batch) == 2 else tuple(batch)
-        return
+        whole = (*batch, None) if len(batch) == 2 else tuple(batch)
+        return [lambda: whole]
     special = [target] if sample_weight is None else [target, sample_weight]
     if hasattr(batch, "to_pandas") and hasattr(batch, "schema") and hasattr(batch, "num_rows"):  # Arrow
         names = _selection(column_names(batch.schema), target, sample_weight, columns)
-        table, n = batch.select(names), len(names) - len(special)
-        del batch
-        for rows in row_blocks(table.num_rows, table.num_columns, SLICE_CELLS):
-            piece = table.slice(rows.start, rows.stop - rows.start)
-            labels, *weights = (_pandas(piece.column(name)) for name in special)
-            yield _pandas(piece.select(names[:n])), labels, weights[0] if weights else None
-        return
+        table, header = batch.select(names), pandas().Index(names[: -len(special)])
+        blocks = row_blocks(table.num_rows, table.num_columns, PIECE_CELLS)
+        return [functools.partial(_convert, table, rows, header) for rows in blocks]
     if not hasattr(batch, "columns") or not hasattr(batch, "drop"):
         raise ValueError(f"{EXPECTED}. With target={target!r} expected a table; got a {type(batch).__name__}")
     names = _selection(list(batch.columns), target, sample_weight, columns)
     X = batch[[name for name in names if name not in special]]
-    yield X, batch[target], None if sample_weight is None else batch[sample_weight]
+    return [lambda: (X, batch[target], None if sample_weight is None else batch[sample_weight])]
 
 
-def _pandas(table: Any) -> Any:
-    """An Arrow column or table in pandas; of floats alone, with contiguous rows, as sums over rows want them."""
+def _convert(table: Any, rows: slice, header: Any) -> tuple[Any, Any, Any]:
+    """Rows of an Arrow table, whose last columns are the labels and maybe the weights."""
+    piece = table.slice(rows.start, rows.stop - rows.start)
+    labels, *weights = (_column(piece.column(j)) for j in range(len(header), piece.num_columns))
+    return _matrix(piece.select(range(len(header))), header), labels, weights[0] if weights else None
+
+
+def _column(column: Any) -> Any:
+    """An Arrow column; of whole numbers as an array, which is read sooner than a series."""
+    if column.null_count == 0 and str(column.type).startswith(("int", "uint")):
+        return np.asarray(column)
+    return column.to_pandas()
+
+
+def _matrix(table: Any, header: Any) -> Any:
+    """An Arrow table in pandas; of floats alone, with contiguous rows, as sums over rows want them."""
+    if not table.num_rows or any(str(kind) != "double" for kind in table.schema.types):
+        return table.to_pandas(ignore_metadata=True)
+    values = np.stack([np.asarray(column) for column in table.columns], axis=1)
+    return pandas().DataFrame(values, columns=header, copy=False)
+
+
+def pandas() -> Any:
+    """The package pandas, through which tables of Arrow are read."""
     try:
         import pandas as pd
     except ImportError as error:
         raise ImportError("tables of Arrow are read through pandas: pip install 'bayesgen[parquet]'") from error
-    if not hasattr(table, "schema"):
-        return table.to_pandas()
-    if any(str(kind) != "double" for kind in table.schema.types):
-        return table.to_pandas(ignore_metadata=True)
-    columns = [np.asarray(column) for column in table.columns]
-    out = np.empty((table.num_rows, len(columns)))
-    for rows in row_blocks(len(out), len(columns), TRANSPOSED_CELLS):
-        for j, column in enumerate(columns):
-            out[rows, j] = column[rows]
-    return pd.DataFrame(out, columns=table.schema.names, copy=False)
+    return pd
+
+
+def map_threads(work: Callable[[Load], Any], pieces: list[Load]) -> Iterator[Any]:
+    """Work on each piece, in their order, two at a time."""
+    if len(pieces) < 2:
+        yield from map(work, pieces)
+        return
+    # NumPy's error state belongs to the context of the caller: each piece gets a copy.
+    jobs = [(copy_context(), piece) for piece in pieces]
+    with ThreadPoolExecutor(2) as pool:
+        yield from pool.map(lambda job: job[0].run(work, job[1]), jobs)
 
 
 def column_names(schema: Any) -> list[str]:

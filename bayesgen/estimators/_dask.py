@@ -30,7 +30,7 @@ def summarise_blocks(
     """Statistics of a dask collection; None if it has no rows."""
     blocks = _blocks(X, y, sample_weight)
     plain = delayed(without_prior(estimator), traverse=False)
-    summarise = delayed(_summarise_block)
+    summarise = delayed(summarise_block)
     # Several BLAS threads in each of several workers would stand in each other's way.
     with one_blas_thread():
         if type(estimator)._columns is not Shell._columns:  # the first block that has rows says what the columns are
@@ -41,16 +41,22 @@ def summarise_blocks(
                     break
         columns = delayed(known, traverse=False)
         parts = [summarise(plain, i, *block, classes, columns) for i, block in enumerate(blocks)]
-        join = delayed(joined)
-        while len(parts) > 1:
-            parts = [join(plain, parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
-        (total,) = compute(parts[0])
+        (total,) = compute(join_tree(plain, parts))
     return total
 
 
-def _summarise_block(
+def join_tree(estimator: Any, parts: list[Any]) -> Any:
+    """Delayed statistics of several parts together, a few joined by each task."""
+    join = delayed(joined)
+    while len(parts) > 1:
+        parts = [join(estimator, parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
+    return parts[0]
+
+
+def summarise_block(
     estimator: Any, i: int, X: Any, y: Any, sample_weight: Any, classes: Any, known: Columns | None
 ) -> Statistics | None:
+    """Statistics of one block; None if it has no rows."""
     with saying(f"block {i}"):
         if X.shape[0] == 0 and len(y) == 0:
             return None

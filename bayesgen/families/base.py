@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
 import numpy as np
@@ -22,6 +23,14 @@ from bayesgen._math import Array, namespace
 Names = Sequence[Any] | np.ndarray | None  # column names, for messages
 F = TypeVar("F", bound="Family")
 C = TypeVar("C")
+
+
+class Unlearned(ValueError):
+    """Rows that are to be forgotten vary more in a column than all rows that were learned."""
+
+    def __init__(self, column: int) -> None:
+        super().__init__(f"these rows were not all learned: more scatter of column {column} would leave than there is")
+        self.column = column
 
 
 class Problem(NamedTuple):
@@ -88,6 +97,7 @@ class Labels(NamedTuple):
 
 
 Weights = Labels | np.ndarray
+Elsewhere = Callable[[], Any] | None
 
 
 def as_weights(r: Any) -> Weights:
@@ -195,6 +205,7 @@ def family(cls: type[C]) -> type[C]:
 
 
 _UNREGISTERED: list[type] = []
+_REGISTERING = threading.Lock()
 
 
 def register() -> None:
@@ -204,14 +215,15 @@ def register() -> None:
     """
     import jax
 
-    while _UNREGISTERED:
-        cls = _UNREGISTERED.pop()
-        fields = dataclasses.fields(cls)
-        jax.tree_util.register_dataclass(
-            cls,
-            data_fields=[f.name for f in fields if not f.metadata.get("static")],
-            meta_fields=[f.name for f in fields if f.metadata.get("static")],
-        )
+    with _REGISTERING:
+        while _UNREGISTERED:
+            cls = _UNREGISTERED.pop()
+            fields = dataclasses.fields(cls)
+            jax.tree_util.register_dataclass(
+                cls,
+                data_fields=[f.name for f in fields if not f.metadata.get("static")],
+                meta_fields=[f.name for f in fields if f.metadata.get("static")],
+            )
 
 
 class Family:
@@ -478,7 +490,9 @@ class Family:
         x : array (n, d)
             Rows in the family's form; NaN (codes: -1) is a missing cell.
         """
-        raise ValueError(f"the log odds of {type(self).__name__} have no closed-form moments: use draws")
+        raise ValueError(
+            f"the log odds of {type(self).__name__} have no closed-form moments: use draws, those of sample_proba(X)"
+        )
 
     def stats_shapes(self) -> Any:
         """Type and shapes of the statistics, as a NamedTuple of shapes; None: not checked."""
@@ -758,8 +772,11 @@ class Family:
         """
         raise NotImplementedError
 
-    def log_loo(self, x: Any, y: Any, stats: Any) -> np.ndarray:
+    def log_loo(self, x: Any, y: Any, stats: Any, elsewhere: Elsewhere = None) -> np.ndarray:
         """Log of p(x_i | y = k, all rows but i), shape (n, K), by downdating; NaN where it does not exist.
+
+        The rows x are all of those in the statistics, or some; `elsewhere` is a function that gives the statistics of
+        the others. It is called only where a downdate has lost its digits, so that the rest must be summed up anew.
 
         Parameters
         ----------
@@ -768,7 +785,9 @@ class Family:
         y : Labels
             Class and weight of each row.
         stats : NamedTuple
-            Sufficient statistics, class axis first, as `stats` makes them.
+            Sufficient statistics of all rows, class axis first, as `stats` makes them.
+        elsewhere : callable, optional
+            Gives the statistics of rows that are not among x.
         """
         raise NotImplementedError
 
@@ -807,6 +826,13 @@ def _move_classes(s: Any, positions: np.ndarray, n_classes: int) -> Any:
     out = np.zeros((n_classes, *np.shape(s)[1:]))
     out[positions] = s
     return out
+
+
+def parts_of(elsewhere: Elsewhere, n: int) -> list[Elsewhere]:
+    """The statistics of each of n blocks of columns, of rows elsewhere; see `Family.log_loo`."""
+    if elsewhere is None:
+        return [None] * n
+    return [lambda i=i: elsewhere()[i] for i in range(n)]  # type: ignore[misc]
 
 
 def own_class(r: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -23,6 +23,7 @@ from bayesgen._math import Array, log_rising, namespace, safe_divide, safe_log
 from bayesgen._random import generator, log_gamma_draws
 from bayesgen.families import dirichlet
 from bayesgen.families.base import (
+    Elsewhere,
     Family,
     Labels,
     Names,
@@ -283,7 +284,7 @@ class Bernoulli(Family):
         ones, zeros = stats.present, stats.absent
         return (log_rising(a, ones) + log_rising(b, zeros) - log_rising(a + b, ones + zeros)).sum(0)
 
-    def log_loo(self, x: Any, y: Any, stats: BernoulliStats) -> np.ndarray:
+    def log_loo(self, x: Any, y: Any, stats: BernoulliStats, elsewhere: Elsewhere = None) -> np.ndarray:
         """See `Family.log_loo`: a row leaves the counts of its own class only."""
         codes, w = own_class(y)
         posterior = self.condition(stats)

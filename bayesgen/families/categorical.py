@@ -25,6 +25,7 @@ from bayesgen._math import Array, namespace, safe_divide, safe_log
 from bayesgen._random import generator, log_gamma_draws
 from bayesgen.families import dirichlet
 from bayesgen.families.base import (
+    Elsewhere,
     Family,
     Names,
     Problem,
@@ -330,7 +331,7 @@ class Categorical(Family):
         pairs = zip(self._columns(alpha), self._columns(stats.level_count), strict=True)
         return namespace(alpha).stack([dirichlet.log_evidence(a, count).sum() for a, count in pairs])
 
-    def log_loo(self, x: Any, y: Any, stats: CategoricalStats) -> np.ndarray:
+    def log_loo(self, x: Any, y: Any, stats: CategoricalStats, elsewhere: Elsewhere = None) -> np.ndarray:
         """See `Family.log_loo`: a row leaves the counts of its own class only."""
         codes, w = own_class(y)
         posterior = self.condition(stats)

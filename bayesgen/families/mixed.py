@@ -13,7 +13,7 @@ import numpy as np
 
 from bayesgen._math import Array
 from bayesgen._random import generator
-from bayesgen.families.base import Family, family, static
+from bayesgen.families.base import Elsewhere, Family, family, parts_of, static
 
 __all__ = ["Mixed"]
 
@@ -152,10 +152,10 @@ class Mixed(Family):
         """See `Family.log_evidence`."""
         return sum(self._each("log_evidence", stats))
 
-    def log_loo(self, x: Any, y: Any, stats: Any) -> np.ndarray:
+    def log_loo(self, x: Any, y: Any, stats: Any, elsewhere: Elsewhere = None) -> np.ndarray:
         """See `Family.log_loo`."""
-        parts = zip(self.blocks, x, stats, strict=True)
-        return sum(block.log_loo(part, y, s) for block, part, s in parts)
+        parts = zip(self.blocks, x, stats, parts_of(elsewhere, len(self.blocks)), strict=True)
+        return sum(block.log_loo(part, y, s, rest) for block, part, s, rest in parts)
 
     def sample(self, params: Any, y: np.ndarray, key: Any, lengths: Any = None) -> tuple[Any, ...]:
         """See `Family.sample`."""

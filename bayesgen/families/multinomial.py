@@ -31,6 +31,7 @@ from bayesgen._math import Array, log_factorial, log_rising, namespace, safe_log
 from bayesgen._random import generator, log_gamma_draws
 from bayesgen.families import dirichlet
 from bayesgen.families.base import (
+    Elsewhere,
     Family,
     Labels,
     Names,
@@ -50,6 +51,8 @@ NO_WORDS = (
     "class {cls} has no words, so its word probabilities are 0/0 (or its mode is not unique); use "
     "inference='mean' or 'exact' with alpha > 0"
 )
+
+LONG_DOCUMENT = 1000  # words; a longer one, if also longer than the vocabulary, is drawn by its word probabilities
 
 __all__ = ["Multinomial", "MultinomialParams", "MultinomialStats"]
 
@@ -229,7 +232,8 @@ class Multinomial(Family):
 
     def log_prob(self, params: MultinomialParams, x: Any) -> Array:
         """See `Family.log_prob`."""
-        return contract(x, params.log_prob) + self._coefficient(x)
+        out = contract(x, params.log_prob)
+        return out + self._coefficient(x) if self.coefficient else out
 
     def mle(self, stats: MultinomialStats) -> MultinomialParams:
         """Relative frequencies of the words; NaN for a class without words."""
@@ -302,7 +306,7 @@ class Multinomial(Family):
         word = log_rising(alpha, count) + log_rising(total - alpha, length - count)
         return (word - log_rising(total, length)).sum(0)
 
-    def log_loo(self, x: Any, y: Any, stats: MultinomialStats) -> np.ndarray:
+    def log_loo(self, x: Any, y: Any, stats: MultinomialStats, elsewhere: Elsewhere = None) -> np.ndarray:
         """See `Family.log_loo`: a document leaves the counts of its own class only."""
         codes, w = own_class(y)
         posterior = self.condition(stats)
@@ -401,9 +405,18 @@ class Multinomial(Family):
         rng = generator(key)
         lengths = np.broadcast_to(np.asarray(lengths, dtype=np.int64), (len(y),))
         out = np.zeros((len(y), self.n_features))
+        long = lengths > max(self.n_features, LONG_DOCUMENT)
         for k in np.unique(y):
+            rows = np.flatnonzero((y == k) & long)
+            if rows.size:
+                if params is not None:
+                    log_prob = params.log_prob[k]
+                else:
+                    log_prob = log_gamma_draws(rng, self.concentration()[k], (len(rows), self.n_features))
+                prob = np.exp(log_prob - log_prob.max(axis=-1, keepdims=True))
+                out[rows] = rng.multinomial(lengths[rows], prob / prob.sum(axis=-1, keepdims=True))
             # Token by token: a draw of all probabilities visits every word of the vocabulary for each document.
-            rows = np.flatnonzero(y == k)
+            rows = np.flatnonzero((y == k) & ~long)
             if params is not None:
                 edges = np.cumsum(np.exp(params.log_prob[k]))
                 words = np.searchsorted(edges[:-1] / edges[-1], rng.random(int(lengths[rows].sum())), side="right")

@@ -38,6 +38,7 @@ from bayesgen._math import (
 from bayesgen._random import generator
 from bayesgen.families import dirichlet
 from bayesgen.families.base import (
+    Elsewhere,
     Family,
     Labels,
     Names,
@@ -159,7 +160,9 @@ class Poisson(Family):
             Of the gamma distribution.
         """
         size = (self.n_classes, self.n_features)
-        return dirichlet.broadcast(self.shape, size, "shape"), dirichlet.broadcast(self.rate, size, "rate")
+        return dirichlet.broadcast(self.shape, size, "shape of the prior"), dirichlet.broadcast(
+            self.rate, size, "rate of the prior"
+        )
 
     def check(self, x: Any, names: Names = None) -> None:
         """See `Family.check`: counts are not negative (NaN: not known)."""
@@ -324,7 +327,7 @@ class Poisson(Family):
         s, n = stats.total, stats.observed
         return (log_rising(a, s) - a * xp.log1p(n / b) - s * xp.log(b + n)).sum(0)
 
-    def log_loo(self, x: Any, y: Any, stats: PoissonStats) -> np.ndarray:
+    def log_loo(self, x: Any, y: Any, stats: PoissonStats, elsewhere: Elsewhere = None) -> np.ndarray:
         """See `Family.log_loo`: a row leaves the sums of its own class only."""
         codes, w = own_class(y)
         posterior = self.condition(stats)

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen import _kernels
 from bayesgen._math import Array, log_rising, namespace, safe_divide, special
 from bayesgen._random import generator
 from bayesgen.families import dirichlet
-from bayesgen.families.base import Labels, Problem, family, no_spread, own_class, static
-from bayesgen.families.gaussian import LOST_DIGITS, Diagonal, GaussianParams, GaussianStats, one_column
+from bayesgen.families.base import Elsewhere, Labels, Problem, family, no_spread, own_class, static
+from bayesgen.families.diagonal import LOST_DIGITS, Diagonal, GaussianParams, GaussianStats, condition_column
 
 __all__ = ["SharedVarianceGaussian"]
 
@@ -56,7 +55,9 @@ class SharedVarianceGaussian(Diagonal):
             Of the inverse-gamma distribution.
         """
         size = (self.n_features,)
-        return dirichlet.broadcast(self.shape, size, "shape"), dirichlet.broadcast(self.scale, size, "scale")
+        return dirichlet.broadcast(self.shape, size, "shape of the prior"), dirichlet.broadcast(
+            self.scale, size, "scale of the prior"
+        )
 
     def dims(self) -> dict[str, tuple[str, ...]]:
         """See `Family.dims`."""
@@ -150,7 +151,7 @@ class SharedVarianceGaussian(Diagonal):
         columns = log_rising(a, 0.5 * n) - a * xp.log1p(q / b) - 0.5 * n * xp.log(2 * np.pi * (b + q))
         return columns - 0.5 * xp.log1p(stats.weight / kappa).sum(0)
 
-    def log_loo(self, x: Any, y: Any, stats: GaussianStats) -> np.ndarray:
+    def log_loo(self, x: Any, y: Any, stats: GaussianStats, elsewhere: Elsewhere = None) -> np.ndarray:
         """See `Family.log_loo`: the shared variance changes for every class."""
         self = self.resolve(stats)
         post = self.condition(stats)
@@ -163,7 +164,7 @@ class SharedVarianceGaussian(Diagonal):
             share = 1.0 - w * safe_divide(kappa[own], left) * e**2 / (2 * b)
             scale = b * share
             for i, j in np.argwhere(seen & (left > 0) & (share < LOST_DIGITS)):
-                scale[i, j] = self._scale_without(x, y, rows.start + i, j)
+                scale[i, j] = self._scale_without(x, y, rows.start + i, j, elsewhere)
             shape = a - 0.5 * w
             exists = (left > 0) & (shape > 0) & (scale > 0)
             shape, scale = np.where(exists, shape, 1.0), np.where(exists, scale, 1.0)
@@ -180,13 +181,11 @@ class SharedVarianceGaussian(Diagonal):
                 out[rows, k] = np.where(seen, np.where(exists, cell, np.nan), 0.0).sum(axis=1)
         return out
 
-    def _scale_without(self, x: Any, y: Any, i: int, j: int) -> float:
+    def _scale_without(self, x: Any, y: Any, i: int, j: int, elsewhere: Elsewhere) -> float:
         """B' of column j, recomputed from the other rows."""
         codes, w = own_class(y)
         others = np.flatnonzero(np.arange(len(codes)) != i)
-        one = self.replace(n_features=1, **one_column(self, j))
-        rest = one.stats(_kernels.rows(x, others)[:, [j]], Labels(codes[others], w[others]))
-        return float(one.condition(rest).scale[0])
+        return float(condition_column(self, x, Labels(codes, w), others, j, elsewhere).scale[0])
 
     def draw(self, key: Any, n: int) -> GaussianParams:
         """See `Family.draw`: one variance for each column and draw."""
