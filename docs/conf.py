@@ -50,7 +50,7 @@ cff-version: 1.2.0
 message: If you use this software, please cite it as below.
 type: software
 title: {project}
-abstract: {ABOUT["description"]}
+abstract: "{ABOUT["description"]}"
 authors:
   - name: {author}
 version: {version}
