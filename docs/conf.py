@@ -67,6 +67,7 @@ license: {ABOUT["license"]}
 
 # ---------------------------------------------------------------- notebooks
 os.environ["CI"] = "true"  # the kernels inherit it: no progress bars in pages
+os.environ["PYTHONWARNINGS"] = "ignore:IProgress not found"  # nor tqdm's advice on how to draw them
 # The examples are scripts in the percent format; they become pages here, executed, so that a page cannot show
 # a result which the code does not give. An example that fails fails the build.
 nb_custom_formats = {".py": ["jupytext.reads", {"fmt": "py:percent"}]}
