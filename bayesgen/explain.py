@@ -54,8 +54,8 @@ class LogOdds:
     >>> from bayesgen import BernoulliNB
     >>> model = BernoulliNB().fit([[1, 0], [1, 1], [0, 1]], [0, 0, 1])
     >>> odds = model.explain([[1, 0]]).log_odds(0)
-    >>> odds.label, round(odds.total, 3) == round(odds.prior + odds.contributions.sum(), 3)
-    (0, True)
+    >>> odds.label, odds.contributions.shape
+    (0, (2,))
     """
 
     label: Any

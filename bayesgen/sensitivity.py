@@ -86,7 +86,8 @@ def prior_sensitivity(
 
     References
     ----------
-    See the module :mod:`bayesgen.sensitivity`.
+    Kallioinen, Paananen, Bürkner and Vehtari 2024, *Detecting and diagnosing prior and likelihood sensitivity with
+    power-scaling*.
     """
     pd = import_pandas("prior_sensitivity")
     learned = estimator._state()

@@ -50,7 +50,7 @@ cff-version: 1.2.0
 message: If you use this software, please cite it as below.
 type: software
 title: {project}
-abstract: {ABOUT["description"]}
+abstract: "{ABOUT["description"]}"
 authors:
   - name: {author}
 version: {version}
@@ -67,6 +67,7 @@ license: {ABOUT["license"]}
 
 # ---------------------------------------------------------------- notebooks
 os.environ["CI"] = "true"  # the kernels inherit it: no progress bars in pages
+os.environ["PYTHONWARNINGS"] = "ignore:IProgress not found"  # nor tqdm's advice on how to draw them
 # The examples are scripts in the percent format; they become pages here, executed, so that a page cannot show
 # a result which the code does not give. An example that fails fails the build.
 nb_custom_formats = {".py": ["jupytext.reads", {"fmt": "py:percent"}]}
