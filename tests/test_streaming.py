@@ -507,6 +507,25 @@ def test_rows_are_summed_up_on_their_devices() -> None:
     assert done.stdout.strip() == "where they lie"
 
 
+@pytest.mark.slow
+def test_the_benchmark_of_accelerators_tests_itself() -> None:
+    import os
+
+    script = str(Path(__file__).parent / "benchmarks" / "gpu.py")
+    small = ["--allow-cpu", "--rows", "20000", "--columns", "8", "--classes", "3", "--repeats", "1"]
+    for options, expected in (([], "skipped: JAX sees no accelerator here"), (small, "statistics within")):
+        done = subprocess.run(
+            [sys.executable, script, *options],
+            env=os.environ | {"JAX_PLATFORMS": "cpu"},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stderr
+        assert expected in done.stdout
+    assert done.stdout.count("came back") == 8  # four models, two kinds of numbers
+
+
 def test_shards_of_a_jax_array() -> None:
     """In a process of its own: the number of devices is fixed when JAX starts."""
     import os

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayesgen._kernels import THREADED_CELLS, one_blas_thread, row_blocks
+from bayesgen._kernels import one_blas_thread, row_blocks
 from bayesgen._progress import shows_progress
 from bayesgen.estimators import _labels
 from bayesgen.estimators._parts import checked_weight, joined, refuse_parts, saying, without_prior
@@ -21,7 +21,7 @@ from bayesgen.statistics import Statistics
 
 __all__ = ["Batches"]
 
-PIECE_CELLS = THREADED_CELLS - 1  # numbers of a piece of a table: its sums start no threads of their own
+PIECE_CELLS = 1 << 19  # numbers of a piece of a table: 4 MiB, whose sums start no threads of their own
 Load = Callable[[], tuple[Any, Any, Any]]
 
 EXPECTED = (

@@ -1,10 +1,10 @@
 """Learning from a stream: time against one fit in memory, peak memory, and the cost of a small batch.
 
 Run as ``python tests/benchmarks/streaming.py [--rows 1000000] [--columns 64] [--group 65536] [--repeats 5]``. Each
-figure is of a process of its own, the ways of learning in turns; given are medians, and the ratio of the least. Memory is
-the peak of the resident set over what the process held before (the pages of the file of a memory map are counted, which
-the system takes back when it needs them). "reading" is the Parquet file decoded by pyarrow and thrown away: no stream can
-be faster.
+figure is of a process of its own, the ways of learning in turns; given are medians, and the ratio of the least. Memory
+is the peak of the resident set over what the process held before (the pages of the file of a memory map are counted,
+which the system takes back when it needs them). "reading" is the Parquet file decoded by pyarrow and thrown away: no
+stream can be faster.
 """
 
 from __future__ import annotations
