@@ -66,13 +66,13 @@ def values() -> dict[str, type]:
         statistics,
     )
     from bayesgen.estimators._shell import Learned
-    from bayesgen.families import bernoulli, categorical, gaussian, multinomial, normal_statistics, poisson
+    from bayesgen.families import bernoulli, categorical, diagonal, multinomial, normal_statistics, poisson
 
     kinds: tuple[type, ...] = (
         *(getattr(families, name) for name in families.__all__ if name not in ("Family", "Labels")),
         bernoulli.BernoulliStats,
         categorical.CategoricalStats,
-        gaussian.GaussianStats,
+        diagonal.GaussianStats,
         multinomial.MultinomialStats,
         normal_statistics.MultivariateGaussianStats,
         poisson.PoissonStats,

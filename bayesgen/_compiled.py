@@ -50,7 +50,7 @@ def student_sums(x: Any, loc: np.ndarray, low: np.ndarray, spread: np.ndarray) -
     with jax.enable_x64(True):
         args = [jax.device_put(np.pad(a, pad)) for a in (loc, low, 1.0 / spread)]
 
-    def work(block: slice) -> np.ndarray:
+    def work(block: slice, _: _kernels.Buffers) -> np.ndarray:
         rows = np.zeros((CHUNK, width))
         n = block.stop - block.start
         rows[:n, :d] = _kernels.rows(x, block)

@@ -10,12 +10,13 @@ class, and eight for its weight, if there are weights.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
 import numpy as np
+
+from bayesgen._math import imported_jax
 
 __all__ = ["DeviceRows", "device_rows", "is_jax", "on_device"]
 
@@ -25,7 +26,7 @@ HOSTS = ("cpu",)  # whose memory NumPy reads in place, by kernels that are faste
 
 def is_jax(x: Any) -> bool:
     """Whether x is an array of JAX, with values; JAX is not imported."""
-    jax = sys.modules.get("jax")  # where it was not imported, x is none of its arrays
+    jax = imported_jax()
     return jax is not None and isinstance(x, jax.Array) and not isinstance(x, jax.core.Tracer)
 
 

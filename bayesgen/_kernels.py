@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import copy_context
 from functools import cache, wraps
 from itertools import pairwise
+from threading import Lock, local
 from typing import Any
 
 import numpy as np
@@ -23,7 +27,8 @@ except ImportError:
 CHUNK = 1024  # rows whose residuals and their squares stay in the second-level cache
 ENTRIES = 1 << 18  # stored entries of a sparse matrix taken at once
 SCORE_CELLS = 1 << 17  # numbers of a block of rows that is scored at once
-THREADED_CELLS = 1_000_000  # below this, starting threads costs more than it saves
+THREADED_CELLS = 1_000_000  # below this, threads cost more than they save
+MANY_ROWS = 10_000
 
 
 def rows(x: Any, i: Any, j: int | None = None) -> np.ndarray:
@@ -49,37 +54,120 @@ def _libraries() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def one_blas_thread() -> Any:
+class _OneBlasThread:
+    """A context in which BLAS runs in the calling thread.
+
+    The setting belongs to the process, and contexts of several threads overlap: the first one in sets it and the last
+    one out restores it. If each restored what it found, one thread would stay set.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._inside = Lock(), 0
+        self._limits: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._limits = _libraries().limit(limits=1, user_api="blas")
+            self._inside += 1
+
+    def __exit__(self, *error: Any) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._limits.restore_original_limits()
+
+
+_limit = _OneBlasThread()
+
+
+def one_blas_thread() -> _OneBlasThread:
     """A context in which BLAS runs in the calling thread."""
-    return _libraries().limit(limits=1, user_api="blas")
+    return _limit
 
 
-def _map_rows(work: Callable[[int, int], Any], n: int, cells: int) -> list[Any]:
+def blas_beside(n_rows: float) -> AbstractContextManager[None]:
+    """A context for matrices of columns, which are small beside many rows: then BLAS runs in the calling thread.
+
+    Its own threads spin for some milliseconds after each job, and would take a core from those that sum or score rows.
+    """
+    return one_blas_thread() if n_rows >= MANY_ROWS else nullcontext()
+
+
+class _Workers(local):
+    """Whether the running thread is one of the workers."""
+
+    working = False
+
+
+_workers = _Workers()
+
+
+def _start_worker() -> None:
+    _workers.working = True
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    """The worker threads, which stay: to start them takes longer than many a job."""
+    return ThreadPoolExecutor(2, thread_name_prefix="bayesgen", initializer=_start_worker)
+
+
+def _forget_threads() -> None:
+    """A forked child has no threads but the one that forked, and locks as they stood."""
+    global _limit
+    _pool.cache_clear()
+    _limit = _OneBlasThread()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_forget_threads)
+
+
+def map_rows(work: Callable[[int, int], Any], n: int, cells: int) -> list[Any]:
     """work(lo, hi) over all rows: in two threads with one BLAS thread each when there is much to do.
 
     BLAS threads on small blocks collapse when another process holds a core; Python threads do not.
     """
-    if cells < THREADED_CELLS:
+    if cells < THREADED_CELLS or _workers.working:  # a worker that waits for workers could wait for ever
         return [work(0, n)]
     # NumPy's error state belongs to the context of the caller: each thread gets a copy.
     jobs = [(copy_context(), span) for span in _spans(n, 2)]
-    with one_blas_thread(), ThreadPoolExecutor(2) as pool:
-        return list(pool.map(lambda job: job[0].run(work, *job[1]), jobs))
+    with one_blas_thread():
+        return list(_pool().map(lambda job: job[0].run(work, *job[1]), jobs))
+
+
+class Buffers:
+    """Arrays that block after block is written to: fresh memory costs more than the sums in it."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, np.ndarray] = {}
+
+    def __call__(self, name: str, *shape: int) -> np.ndarray:
+        size = math.prod(shape)
+        held = self._held.get(name)
+        if held is None or held.size < size:
+            held = self._held[name] = np.empty(size)
+        return held[:size].reshape(shape)
 
 
 def score_blocks(
-    work: Callable[[slice], np.ndarray], n: int, n_out: int, cells_per_row: int, step: int | None = None
+    work: Callable[[slice, Buffers], np.ndarray], n: int, n_out: int, cells_per_row: int, step: int | None = None
 ) -> np.ndarray:
-    """work(block of rows) for all rows, stacked (n, n_out), with temporaries that stay in cache."""
+    """work(block of rows, buffers) for all rows, stacked (n, n_out), with temporaries that stay in cache.
+
+    What it returns may lie in the buffers, which are those of one thread.
+    """
     out = np.empty((n, n_out))
     step = step or max(1, SCORE_CELLS // max(1, cells_per_row))
 
     def fill(lo: int, hi: int) -> None:
+        buffers = Buffers()
         for i in range(lo, hi, step):
             block = slice(i, min(hi, i + step))
-            out[block] = work(block)
+            out[block] = work(block, buffers)
 
-    _map_rows(fill, n, n * cells_per_row)
+    map_rows(fill, n, n * cells_per_row)
     return out
 
 
@@ -94,7 +182,7 @@ def product(x: Any, table: np.ndarray) -> np.ndarray:
         part = sp.csr_array((x.data[a:b], x.indices[a:b], x.indptr[lo : hi + 1] - a), shape=(hi - lo, x.shape[1]))
         out[lo:hi] = part @ table
 
-    _map_rows(fill, x.shape[0], x.nnz * table.shape[1])
+    map_rows(fill, x.shape[0], x.nnz * table.shape[1])
     return out
 
 
@@ -140,7 +228,7 @@ def class_sums(x: Any, codes: np.ndarray, weights: np.ndarray | None, n_classes:
             total += _one_hot(codes[i:j], _part(weights, i, j), n_classes) @ block
         return total
 
-    return sum(_map_rows(work, n, n * d))
+    return sum(map_rows(work, n, n * d))
 
 
 def _sparse_class_sums(x: Any, codes: np.ndarray, weights: np.ndarray | None, n_classes: int) -> np.ndarray:
@@ -202,7 +290,8 @@ def _pilots(x: Any, codes: np.ndarray, weights: np.ndarray | None, n_classes: in
         out[k] = block[0]
         if len(block) > 1:
             with np.errstate(over="ignore", invalid="ignore"):
-                out[k] += np.average(block - block[0], axis=0, weights=w)
+                step = block - block[0]
+                out[k] += step.mean(axis=0) if w is None else np.average(step, axis=0, weights=w)
     return out
 
 
@@ -230,7 +319,7 @@ def pooled_moments(
             scatter += residual.T @ (residual if w is None else w[:, None] * residual)
         return total, scatter
 
-    parts = _map_rows(work, n, n * d)
+    parts = map_rows(work, n, n * d)
     return pilot, sum(p[0] for p in parts), sum(p[1] for p in parts)
 
 
@@ -262,7 +351,7 @@ def class_moments(
                 scatter[k] += residual.T @ weighted
         return total, scatter
 
-    parts = _map_rows(work, n, n * d)
+    parts = map_rows(work, n, n * d)
     return pilot, sum(p[0] for p in parts), sum(p[1] for p in parts)
 
 
@@ -283,7 +372,7 @@ def diagonal_moments(
             square += hot @ np.multiply(residual, residual, out=residual)
         return total, square
 
-    parts = _map_rows(work, n, n * d)
+    parts = map_rows(work, n, n * d)
     return pilot, sum(p[0] for p in parts), sum(p[1] for p in parts)
 
 

@@ -15,6 +15,16 @@ import numpy as np
 import scipy.special as scipy_special
 
 Array = Any  # a NumPy or JAX array; shapes are given in the docstrings
+NUMPY = frozenset({np.ndarray, np.float64, float, int})
+
+
+def imported_jax() -> Any:
+    """JAX if it has been imported, else None, when no value is one of its arrays.
+
+    While another thread is still importing it, it is in `sys.modules` without its contents.
+    """
+    jax = sys.modules.get("jax")
+    return jax if all(hasattr(jax, name) for name in ("Array", "tree_util", "numpy", "random", "core")) else None
 
 
 def namespace(*values: Any) -> ModuleType:
@@ -22,7 +32,9 @@ def namespace(*values: Any) -> ModuleType:
 
     JAX takes as long to import as the rest together: until somebody has, no value is one of its arrays.
     """
-    jax = sys.modules.get("jax")
+    if "jax" not in sys.modules or all(type(v) in NUMPY for v in values):  # to ask JAX itself takes longer
+        return np
+    jax = imported_jax()
     if jax is None:
         return np
     leaves = jax.tree_util.tree_leaves(values) if any(isinstance(v, tuple) for v in values) else values

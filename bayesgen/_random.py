@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
+
+from bayesgen._math import imported_jax
 
 
 def generator(key: Any = None) -> np.random.Generator:
@@ -18,7 +19,7 @@ def generator(key: Any = None) -> np.random.Generator:
         return key
     if isinstance(key, np.random.RandomState):
         return np.random.default_rng(key.randint(0, 2**32, size=4, dtype=np.uint32))
-    jax = sys.modules.get("jax")
+    jax = imported_jax()
     if jax is not None and isinstance(key, jax.Array):
         data = jax.random.key_data(key) if jax.numpy.issubdtype(key.dtype, jax.dtypes.prng_key) else key
         return np.random.default_rng(np.asarray(data).ravel())

@@ -1,4 +1,4 @@
-"""Entries of arrays as Python values."""
+"""Entries of arrays as Python values, and whole numbers that are checked."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["python_value", "python_values"]
+__all__ = ["check_count", "python_value", "python_values"]
 
 
 def python_values(values: Any) -> list[Any]:
@@ -22,3 +22,10 @@ def python_values(values: Any) -> list[Any]:
 def python_value(value: Any) -> Any:
     """The same of one NumPy scalar; other values as they are."""
     return python_values(np.asarray(value)[None])[0] if isinstance(value, np.generic) else value
+
+
+def check_count(name: str, value: Any, least: int = 1) -> int:
+    """A whole number that is at least `least`."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ValueError(f"{name} must be a whole number, at least {least}; got {value!r}")
+    return int(value)

@@ -25,14 +25,14 @@ import numbers
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import check_consistent_length, has_fit_parameter
+from sklearn.utils.validation import has_fit_parameter
 
 from bayesgen.estimators import BernoulliNB, _labels
 from bayesgen.estimators._base import GenerativeBase
@@ -41,6 +41,9 @@ from bayesgen.exceptions import UndefinedNumberError, ZeroProbabilityWarning
 from bayesgen.families import _all as families
 from bayesgen.fit import Fit, LooResult, MixedFit
 from bayesgen.own_priors import Hyperpriors
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["HeldOut", "calibration_error", "compare"]
 
@@ -61,7 +64,7 @@ def compare(
     cv: Any = None,
     test: tuple[Any, Any] | None = None,
     sample_weight: Any = None,
-) -> Any:
+) -> pd.DataFrame:
     r"""Fit models to the same rows and put their numbers side by side, the best first.
 
     Parameters
@@ -145,7 +148,7 @@ class Found(NamedTuple):
 def compare_rows(estimators: Mapping[str, Any], X: Any, y: Any, cv: Any, test: Any, sample_weight: Any) -> Found:
     """See `compare`: of rows in memory."""
     y = _labels.check_labels(y)
-    check_consistent_length(X, y)
+    _labels.check_rows(X, y)
     weights = _labels.check_weights(sample_weight, y)
     X = rows_first(X)
     splits = make_splits(X, y, cv, test, weights)
@@ -227,7 +230,7 @@ def check_test(test: Any) -> tuple[Any, Any]:
     if is_dask(X) or is_dask(y):
         return X, y
     y = _labels.check_labels(y)
-    check_consistent_length(X, y)
+    _labels.check_rows(X, y)
     return rows_first(X), y
 
 
@@ -287,7 +290,7 @@ def make_splits(X: Any, y: np.ndarray, cv: Any, test: Any, weights: np.ndarray |
         if is_dask(X_test) or is_dask(y_test):
             raise ValueError("test is a dask collection, but X is in memory: pass X as a dask collection too")
         X_test, y_test = rows_first(X_test), _labels.check_labels(y_test)
-        check_consistent_length(X_test, y_test)
+        _labels.check_rows(X_test, y_test)
         _labels.join_classes(np.unique(y), np.unique(y_test))  # raises for labels of different types
         return [Split(X, y, None, X_test, y_test)]
     if cv is None:
@@ -562,7 +565,7 @@ def on_all_classes(log_proba: np.ndarray, known: np.ndarray, classes: np.ndarray
 # ------------------------------------------------------------------------------- the table
 
 
-def add_differences(table: Any, difference: Callable[[str, str], tuple[float, float]]) -> Any:
+def add_differences(table: pd.DataFrame, difference: Callable[[str, str], tuple[float, float]]) -> pd.DataFrame:
     """Log Bayes factors within each measure, and differences of leave-one-out to the best; see `Found`."""
     for _, group in table.groupby("measure"):
         known = group["log_evidence"].dropna()
@@ -577,7 +580,7 @@ def add_differences(table: Any, difference: Callable[[str, str], tuple[float, fl
     return table
 
 
-def in_order(table: Any) -> Any:
+def in_order(table: pd.DataFrame) -> pd.DataFrame:
     """Sorted best first; see `compare`. The order of the last columns is that of the docstring."""
     by: list[str] = []
     if table["elpd_conditional"].notna().all():

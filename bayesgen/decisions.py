@@ -20,8 +20,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from bayesgen._kernels import row_blocks
-from bayesgen._values import python_values
-from bayesgen.estimators._options import check_count
+from bayesgen._values import check_count, python_values
 
 __all__ = ["decide", "expected_cost", "probability_best"]
 

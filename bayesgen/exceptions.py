@@ -10,6 +10,15 @@ class UndefinedNumberError(ValueError, AttributeError):
     improper prior, the mean of an inverse-gamma with shape below one, or 0/0 in a class without words.
     It is a `ValueError`; it is also an `AttributeError`, so that `hasattr` and `dir` work on estimators
     whose attributes are computed when asked for.
+
+    Examples
+    --------
+    >>> from bayesgen import GaussianNB, UndefinedNumberError
+    >>> try:
+    ...     GaussianNB(inference="mle").fit([[1.0], [1.0]], [0, 0])
+    ... except UndefinedNumberError:
+    ...     print("all rows are equal")
+    all rows are equal
     """
 
 

@@ -6,14 +6,13 @@ import warnings
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import ndtri
 
 from bayesgen._kernels import row_blocks
-from bayesgen._values import python_values
-from bayesgen.estimators._options import check_count
+from bayesgen._values import check_count, python_values
 from bayesgen.exceptions import UndefinedNumberError, ZeroProbabilityWarning
 from bayesgen.families.base import Problem, dense
 from bayesgen.families.contributions import (
@@ -25,6 +24,9 @@ from bayesgen.families.contributions import (
 )
 from bayesgen.fit import SAMPLED, Fit
 from bayesgen.statistics import Columns
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Explanation", "LogOdds"]
 
@@ -46,6 +48,14 @@ class LogOdds:
         What each column adds to it; `total` is their sum with `prior`.
     sd : ndarray (d,) or None
         Posterior standard deviation of each contribution; None where the route has no posterior.
+
+    Examples
+    --------
+    >>> from bayesgen import BernoulliNB
+    >>> model = BernoulliNB().fit([[1, 0], [1, 1], [0, 1]], [0, 0, 1])
+    >>> odds = model.explain([[1, 0]]).log_odds(0)
+    >>> odds.label, round(odds.total, 3) == round(odds.prior + odds.contributions.sum(), 3)
+    (0, True)
     """
 
     label: Any
@@ -136,6 +146,13 @@ class Explanation:
 
     The standard deviations are closed forms of the conjugate posterior, and from `n_draws` draws for a full covariance
     and for sampled routes. Intervals in tables and pictures are normal ones about the contribution.
+
+    Examples
+    --------
+    >>> from bayesgen import BernoulliNB
+    >>> model = BernoulliNB().fit([[1, 0], [1, 1], [0, 1]], [0, 0, 1])
+    >>> model.explain([[1, 0]]).contributions.shape
+    (1, 2, 2)
 
     References
     ----------
@@ -311,7 +328,7 @@ class Explanation:
         n: int | None = None,
         prob: float = 0.94,
         feature_names: Any = None,
-    ) -> Any:
+    ) -> pd.DataFrame:
         """The columns that speak for and against a class in one row, the strongest first.
 
         Parameters
@@ -350,7 +367,20 @@ class Explanation:
         return out
 
     def value(self, row: int, j: int) -> Any:
-        """A cell as the reader knows it: a number, or the level that a code stands for (None: missing)."""
+        """A cell as the reader knows it: a number, or the level that a code stands for (None: missing).
+
+        Parameters
+        ----------
+        row : int
+            Row of X, from 0; negative from the end.
+        j : int
+            Position of the column.
+
+        Returns
+        -------
+        number, level or None
+            The value of the cell.
+        """
         at = self._row(row)
         blocks = [self.columns] if self.columns.blocks is None else [block for _, _, block in self.columns.blocks]
         for part, block in zip(self.parts, blocks, strict=True):
@@ -365,7 +395,18 @@ class Explanation:
         return None
 
     def names(self, feature_names: Any = None) -> list[Any]:
-        """Names of the columns: those given, those of the data frame, or positions."""
+        """Names of the columns: those given, those of the data frame, or positions.
+
+        Parameters
+        ----------
+        feature_names : sequence or dict, optional
+            Names, or positions by name.
+
+        Returns
+        -------
+        list
+            One name for each column.
+        """
         if feature_names is None:
             return self.feature_names.tolist()
         if isinstance(feature_names, Mapping):  # a vocabulary: positions by name

@@ -41,6 +41,14 @@ class ClassPriorEstimate:
         Class labels.
     trace : ndarray (n_steps,)
         Log likelihood after each step of EM, in nats, up to a constant.
+
+    Examples
+    --------
+    >>> from bayesgen import BernoulliNB
+    >>> model = BernoulliNB().fit([[1], [1], [0], [0]], [0, 0, 1, 1])
+    >>> rates = model.estimate_class_prior([[1], [1], [1], [0]])
+    >>> rates.classes.tolist(), rates.class_prior.argmax().item()
+    ([0, 1], 0)
     """
 
     class_prior: np.ndarray

@@ -83,6 +83,13 @@ class LearnedPrior:
         What the values are.
     curve : callable
         Log evidence at other values, arrays like `value` along a leading axis.
+
+    Examples
+    --------
+    >>> from bayesgen import MultinomialNB
+    >>> model = MultinomialNB(alpha="evidence").fit([[9, 1, 0], [8, 2, 1], [0, 1, 9]], [0, 0, 1])
+    >>> model.learned_.names, bool(0 < model.learned_.value[0] < 1)
+    (('alpha',), True)
     """
 
     value: np.ndarray

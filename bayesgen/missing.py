@@ -136,7 +136,9 @@ class Coordinates:
         return MultivariateGaussianParams(mean, np.zeros(mean_shape), root @ np.swapaxes(root, -1, -2))
 
 
-def climb(step: Callable, start: np.ndarray, singular: Callable) -> tuple[np.ndarray, np.ndarray, float]:
+def climb(
+    step: Callable[[np.ndarray], tuple[np.ndarray, float]], start: np.ndarray, singular: Callable[[np.ndarray], bool]
+) -> tuple[np.ndarray, np.ndarray, float]:
     """Follow an EM step to its fixed point: the point, the trace of the objective, and the size of the last step.
 
     ``step(point)`` gives the next point and the objective at this one. Anderson's extrapolation proposes points; one
@@ -230,7 +232,7 @@ def _undefined(family: Any, per_class: bool) -> MultivariateGaussianParams:
     return MultivariateGaussianParams(mean, np.zeros((k, d)), np.full((k, d, d) if per_class else (d, d), np.nan))
 
 
-def _maximise(family: Any, stats: PatternStats, m_step: Callable, with_prior: bool) -> Mode:
+def _maximise(family: Any, stats: PatternStats, m_step: Callable[[Any, Any], Any], with_prior: bool) -> Mode:
     """EM from the means and variances of the observed cells, in deviations from those means."""
     columns = column_stats(stats)
     overall, overall_low = overall_mean(*columns[:3])
@@ -242,7 +244,7 @@ def _maximise(family: Any, stats: PatternStats, m_step: Callable, with_prior: bo
     if with_prior:
         loc, loc_low, _ = family.hyper()
         family = family.replace(loc=difference(loc, loc_low, centre, low), loc_low=0.0)
-    scale = np.sqrt(default_variance(*columns[:3], columns.scatter.sum(axis=0)))
+    scale = np.sqrt(default_variance(*columns[:3], columns.scatter.sum(axis=0), (overall, overall_low)))
     k, d = centre.shape
     coordinates = Coordinates(scale, ((k, d), (k, d, d) if stats.scatter.ndim == 4 else (d, d)))
     start = np.zeros(k * d + (stats.scatter[0].size // d**2) * (d * (d + 1) // 2))
@@ -281,7 +283,7 @@ def _maximise(family: Any, stats: PatternStats, m_step: Callable, with_prior: bo
     return Mode(params, trace, problem)
 
 
-def _no_factor(family: Any, stats: PatternStats, params: Any, m_step: Callable) -> Problem | None:
+def _no_factor(family: Any, stats: PatternStats, params: Any, m_step: Callable[[Any, Any], Any]) -> Problem | None:
     """What is singular after a step from parameters."""
     try:
         found = m_step(family, expected_stats(stats, params)[0])

@@ -132,6 +132,14 @@ class Diagnostics:
         Chains, draws of each, and gradient evaluations in all (after warmup).
     seconds : float
         Time of the run, with compilation.
+
+    Examples
+    --------
+    >>> from bayesgen import BernoulliNB, NUTSOptions
+    >>> options = NUTSOptions(num_warmup=200, num_samples=200, num_chains=2)
+    >>> model = BernoulliNB(inference=options).fit([[1], [1], [0], [0]], [0, 0, 1, 1])  # doctest: +SKIP
+    >>> model.diagnostics_.n_chains, model.diagnostics_.n_draws  # doctest: +SKIP
+    (2, 200)
     """
 
     divergences: int

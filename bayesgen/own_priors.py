@@ -71,23 +71,79 @@ def require_shape(distribution: Any, allowed: tuple[tuple[int, ...], ...], name:
 class OwnPrior:
     """Base of priors without a closed form; see the module docstring."""
 
+    @property
+    def described(self) -> str:
+        """What the user gave, for messages."""
+        return type(self).__name__
+
     def resolve(self: P, base: Family, stats: Any) -> P:
-        """The prior with what was None filled in from sufficient statistics."""
+        """The prior with what was None filled in from sufficient statistics.
+
+        Parameters
+        ----------
+        base : Family
+            The family with its shapes; its own prior is not used.
+        stats : NamedTuple
+            Sufficient statistics, class axis first.
+
+        Returns
+        -------
+        OwnPrior
+            Of the same type.
+        """
         return self
 
     def check(self, base: Family) -> None:
-        """Raise `ValueError` unless this is a prior for the family."""
+        """Raise `ValueError` unless this is a prior for the family.
+
+        Parameters
+        ----------
+        base : Family
+            The family with its shapes; its own prior is not used.
+        """
 
     def sites(self, base: Family) -> Any:
-        """Declare NumPyro sites; return the family with hyperparameters, or a dict of its variables."""
+        """Declare NumPyro sites; return the family with hyperparameters, or a dict of its variables.
+
+        Parameters
+        ----------
+        base : Family
+            The family with its shapes; its own prior is not used.
+
+        Returns
+        -------
+        Family or dict of str to array
+            What the sites say: hyperparameters, or the parameters themselves.
+        """
         raise NotImplementedError
 
     def log_density(self, base: Family, params: Any) -> Array | None:
-        """Log density of parameters, (); None where it is not known without integrals."""
+        """Log density of parameters, (); None where it is not known without integrals.
+
+        Parameters
+        ----------
+        base : Family
+            The family with its shapes; its own prior is not used.
+        params : NamedTuple
+            Parameters of the family.
+        """
         return None
 
     def given(self, base: Family, values: dict[str, Any]) -> Family:
-        """The family at given values of the latent sites."""
+        """The family at given values of the latent sites.
+
+        Parameters
+        ----------
+        base : Family
+            The family with its shapes; its own prior is not used.
+        values : dict of str to array
+            By the name of the site.
+
+        Returns
+        -------
+        Family
+            Conjugate, at these hyperparameters.
+        """
         import jax
         from numpyro.handlers import seed, substitute
 
@@ -140,6 +196,11 @@ class Hyperpriors(OwnPrior):
         By site name.
     fields : tuple of (site, fields of the family that take its value)
     """
+
+    @property
+    def described(self) -> str:
+        """See `OwnPrior.described`."""
+        return "a distribution of " + " and ".join(sorted(self.distributions))
 
     distributions: Any = None
     fields: tuple[tuple[str, tuple[str, ...]], ...] = static(default=())
@@ -197,10 +258,10 @@ class HierarchicalDirichlet(OwnPrior):
     ----------
     concentration : numpyro Distribution, default LogNormal(0, 1)
         Prior of c, positive.
-    per_class : bool, default=False
-        A concentration for each class.
     base : float, optional
         Concentration b of the background; None: every word alike. For word counts only.
+    per_class : bool, default=False
+        A concentration for each class.
 
     Examples
     --------
@@ -281,7 +342,12 @@ class FunctionPrior(OwnPrior):
         Takes the family (with ``n_classes`` and ``n_features``), returns what `OwnPrior.sites` does.
     """
 
-    function: Callable = static(default=None)
+    @property
+    def described(self) -> str:
+        """See `OwnPrior.described`."""
+        return "a function"
+
+    function: Callable[[Family], Any] = static(default=None)
 
     def sites(self, base: Family) -> Any:
         """See `OwnPrior.sites`."""
@@ -431,6 +497,12 @@ class HierarchicalCovariancePrior(OwnPrior):
         Of the common covariance.
     mean_precision : float, default=0.01
         kappa_0: how many rows the prior mean is worth.
+
+    Examples
+    --------
+    >>> from bayesgen import GaussianDiscriminantAnalysis, HierarchicalCovariancePrior
+    >>> prior = HierarchicalCovariancePrior(concentration=2.0)
+    >>> model = GaussianDiscriminantAnalysis(covariance="per_class", prior=prior, inference="nuts")
 
     References
     ----------

@@ -91,6 +91,14 @@ class NormalInverseGamma(_Prior):
     mean_low : float or array
         Low-order part of the mean, which is ``mean + mean_low``; it keeps digits of data far from zero.
 
+    Examples
+    --------
+    >>> from bayesgen import GaussianNB, NormalInverseGamma
+    >>> prior = NormalInverseGamma(mean=0.0, mean_precision=1.0, shape=2.0, scale=1.0)
+    >>> model = GaussianNB(prior=prior).fit([[1.0], [2.0], [5.0]], [0, 0, 1])
+    >>> model.theta_.ravel().tolist()
+    [1.0, 2.5]
+
     References
     ----------
     Murphy 2007, *Conjugate Bayesian analysis of the Gaussian distribution*; BDA3 section 3.3.
@@ -110,8 +118,8 @@ class NormalInverseGamma(_Prior):
         self._require("scale", lambda v: v >= 0, "non-negative", optional=True)
         if self.scale is None and (is_distribution(self.shape) or not np.all(np.asarray(self.shape) > 1)):
             raise ValueError(
-                f"scale=None sets the prior mean of the variance, which needs shape > 1; got shape={self.shape!r}. "
-                "Give a scale"
+                "scale=None of NormalInverseGamma sets the prior mean of the variance, which needs shape > 1; got "
+                f"shape={self.shape!r}. Give a scale"
             )
 
 
@@ -134,6 +142,14 @@ class NormalInverseWishart(_Prior):
         the diagonal matrix of pooled within-class variances.
     mean_low : float or array
         Low-order part of the mean, which is ``mean + mean_low``; it keeps digits of data far from zero.
+
+    Examples
+    --------
+    >>> from bayesgen import GaussianDiscriminantAnalysis, NormalInverseWishart
+    >>> prior = NormalInverseWishart(mean=0.0, mean_precision=1.0, df=4.0, scale=[[1.0, 0.0], [0.0, 1.0]])
+    >>> model = GaussianDiscriminantAnalysis(prior=prior).fit([[1.0, 0.0], [2.0, 3.0], [5.0, 1.0]], [0, 0, 1])
+    >>> model.means_.tolist()
+    [[1.0, 1.0], [2.5, 0.5]]
 
     References
     ----------
@@ -158,10 +174,20 @@ class NormalInverseWishart(_Prior):
             return
         scale = np.asarray(self.scale, dtype=float)
         if scale.ndim < 2 or scale.shape[-1] != scale.shape[-2]:
-            raise ValueError(f"scale must be a square matrix (or one for each class); got shape {scale.shape}")
-        if not np.allclose(scale, np.swapaxes(scale, -1, -2), rtol=1e-10, atol=0):
-            raise ValueError("scale must be symmetric")
+            raise ValueError(
+                "scale of NormalInverseWishart must be a square matrix, (n_features, n_features), or one for each "
+                f"class; got shape {scale.shape}"
+            )
+        other = np.swapaxes(scale, -1, -2)
+        skew = ~np.isclose(scale, other, rtol=1e-10, atol=0)
+        if skew.any():
+            at = tuple(np.argwhere(skew)[0].tolist())
+            raise ValueError(
+                f"scale of NormalInverseWishart must be symmetric; at {at} it is {scale[at]:g}, and across the "
+                f"diagonal {other[at]:g}. Average it with its transpose if this is rounding"
+            )
         if scale.any() and np.linalg.eigvalsh(scale).min() <= 0:
             raise ValueError(
-                f"scale must be positive definite; its smallest eigenvalue is {np.linalg.eigvalsh(scale).min():.3g}"
+                "scale of NormalInverseWishart must be positive definite; its smallest eigenvalue is "
+                f"{np.linalg.eigvalsh(scale).min():.3g}"
             )

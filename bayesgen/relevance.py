@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import jax
 import numpy as np
@@ -30,6 +30,9 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen.exceptions import UndefinedNumberError
 from bayesgen.families.base import register
 from bayesgen.fit import MixedFit
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["EvidenceSelector", "FeatureRelevance", "feature_relevance"]
 
@@ -46,14 +49,28 @@ class FeatureRelevance:
         Posterior probability that the column depends on the class.
     names : ndarray (n_features,)
         Column names, or indices.
+
+    Examples
+    --------
+    >>> from bayesgen import BernoulliNB, feature_relevance
+    >>> X = [[1, 0], [1, 1], [1, 0], [0, 1], [0, 1], [0, 0]]
+    >>> found = feature_relevance(BernoulliNB(), X, [0, 0, 0, 1, 1, 1])
+    >>> found.log_bayes_factor.argmax().item()
+    0
     """
 
     log_bayes_factor: np.ndarray
     probability: np.ndarray
     names: np.ndarray
 
-    def to_frame(self) -> Any:
-        """A pandas data frame, the most relevant column first."""
+    def to_frame(self) -> pd.DataFrame:
+        """A pandas data frame, the most relevant column first.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``log_bayes_factor`` and ``probability``, by feature.
+        """
         import pandas as pd
 
         order = np.argsort(-self.log_bayes_factor, kind="stable")
@@ -177,7 +194,7 @@ class EvidenceSelector(SelectorMixin, BaseEstimator):
         self.threshold = threshold
         self.prior_probability = prior_probability
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> EvidenceSelector:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Compute the Bayes factors.
 
         Parameters

@@ -26,7 +26,7 @@ with power-scaling*.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import expit, logit, rel_entr
@@ -36,6 +36,9 @@ from bayesgen.estimators._export_names import Names, named_blocks
 from bayesgen.estimators._posterior import label, wanted_names
 from bayesgen.exceptions import UndefinedNumberError
 from bayesgen.fit import Fit
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["prior_sensitivity"]
 
@@ -48,7 +51,7 @@ MOST = 5000  # numbers in a table
 
 def prior_sensitivity(
     estimator: Any, *, var_names: Sequence[str] | None = None, features: Sequence[Any] | None = None
-) -> Any:
+) -> pd.DataFrame:
     """Power-scaling sensitivity of each parameter's posterior to the prior and to the likelihood, in closed form.
 
     Parameters

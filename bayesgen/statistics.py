@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["Columns", "Statistics"]
 
@@ -58,6 +61,13 @@ class Statistics:
     -----
     They travel as JSON (`to_json`, every model), as a long table (`to_table`), or as Parquet (`to_parquet`), and can
     be made by the groups of a database, without the rows ever leaving it (`from_table`).
+
+    Examples
+    --------
+    >>> from bayesgen import MultinomialNB
+    >>> statistics = MultinomialNB().fit([[2, 1], [0, 3]], ["a", "b"]).statistics_
+    >>> statistics.features.word_count.tolist()
+    [[2.0, 1.0], [0.0, 3.0]]
     """
 
     classes: np.ndarray
@@ -81,6 +91,16 @@ class Statistics:
     def from_json(text: str | bytes) -> Statistics:
         """From the text that `to_json` makes; nothing in it is executed.
 
+        Parameters
+        ----------
+        text : str or bytes
+            JSON.
+
+        Returns
+        -------
+        Statistics
+            For ``from_statistics`` of an unfitted estimator, or ``merge`` of a fitted one.
+
         Raises
         ------
         ValueError
@@ -98,7 +118,7 @@ class Statistics:
 
         return statistics_tables.from_json(text)
 
-    def to_table(self) -> Any:
+    def to_table(self) -> pd.DataFrame:
         """As a long table, one number a row.
 
         Returns
@@ -179,6 +199,11 @@ class Statistics:
         """Write the long table of `to_table` to a Parquet file (needs pyarrow), readable by any engine.
 
         Exact types of labels and levels, and the order of columns, are in the metadata of the file.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write.
         """
         from bayesgen import statistics_tables
 
@@ -187,6 +212,17 @@ class Statistics:
     @staticmethod
     def from_parquet(path: Any, features: Any = None, levels: Any = None, pool: bool = False) -> Statistics:
         """Read what `to_parquet` wrote, or a long table that another engine did; see `from_table`.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to read.
+        features, levels, pool : see `from_table`
+
+        Returns
+        -------
+        Statistics
+            For ``from_statistics`` of an unfitted estimator, or ``merge`` of a fitted one.
 
         Raises
         ------

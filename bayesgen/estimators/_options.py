@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesgen._values import check_count as check_count
 from bayesgen.learning import Evidence
 from bayesgen.own_priors import FunctionPrior, OwnPrior, is_distribution
 
@@ -58,10 +59,3 @@ def check_unlabelled(unlabelled: Any, weight: Any, n_init: Any) -> None:
     if not (number and 0 <= weight < np.inf):
         raise ValueError(f"unlabelled_weight must be a non-negative number; got {weight!r}")
     check_count("n_init", n_init)
-
-
-def check_count(name: str, value: Any, least: int = 1) -> int:
-    """A whole number that is at least `least`."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ValueError(f"{name} must be a whole number, at least {least}; got {value!r}")
-    return int(value)

@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import check_consistent_length
 
 from bayesgen._device import device_rows, is_jax, on_device
 from bayesgen._kernels import one_blas_thread, row_blocks
 from bayesgen.estimators import _labels
+from bayesgen.estimators._arrays import in_kind, on_host
 from bayesgen.estimators._shell import Shell
 from bayesgen.estimators._tables import is_dask
 from bayesgen.exceptions import UndefinedNumberError
@@ -85,7 +85,7 @@ def summarise_part(
         stated = estimator._stated(columns, len(present))
         rows = rows_on_device(estimator, X, stated, columns)
         if rows is not None:
-            check_consistent_length(rows, y)
+            _labels.check_rows(rows, y)
             labels = Labels(_labels.encode_labels(y, present), weights)
             stats = estimator._stats(stated, rows, labels, columns)
             return Statistics(present, class_count(labels, len(present)), stats, columns)
@@ -171,7 +171,7 @@ def summarise(
     if parts is None:
         return estimator._summarise(X, y, sample_weight, classes, known)
     y, sample_weight = (np.asarray(v) if is_jax(v) else v for v in (y, sample_weight))  # or a program for each slice
-    check_consistent_length(X, y)
+    _labels.check_rows(X, y)
     plain = without_prior(estimator)
 
     def one(part: tuple[slice, Any]) -> Statistics:
@@ -189,7 +189,10 @@ def summarise(
 
 
 def by_parts(method: M) -> M:
-    """A method of rows that takes X in parts as well: dask collections lazily, others one part after another."""
+    """A method of rows that takes X in parts as well: dask collections lazily, others one part after another.
+
+    The result is of the kind of X if the user asked for that; see `in_kind`.
+    """
 
     @functools.wraps(method)
     def predict(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
@@ -201,7 +204,7 @@ def by_parts(method: M) -> M:
             return predict_blocks(self, method.__name__, X, *args, **kwargs)
         parts = row_parts(X)
         if parts is None:
-            return method(self, X, *args, **kwargs)
+            return in_kind(method(self, on_host(X), *args, **kwargs), X, labels=method.__name__ == "predict")
         return np.concatenate([method(self, part, *args, **kwargs) for _, part in parts])
 
     return predict  # type: ignore[return-value]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.validation import check_consistent_length
 
 from bayesgen._random import generator
 from bayesgen.estimators import _labels
@@ -15,6 +14,9 @@ from bayesgen.estimators._export_groups import export
 from bayesgen.estimators._export_names import TOP, Names, Rows, named_blocks
 from bayesgen.estimators._options import check_choice, check_count
 from bayesgen.estimators._shell import Learned, Shell
+
+if TYPE_CHECKING:
+    from bayesgen.arviz_io import Summary
 
 __all__ = ["Posterior"]
 
@@ -151,18 +153,19 @@ class Posterior(Shell):
         n_draws: int = 1000,
         n_chains: int = 4,
         random_state: Any = None,
-    ) -> Any:
+    ) -> Summary:
         r"""Posterior means, intervals and convergence of the variables of `to_arviz`, one a row.
 
         Parameters
         ----------
-        var_names, features, n_draws, n_chains, random_state : see `to_arviz`
+        var_names, features : see `to_arviz`
         top : int, optional
             For words: this many for each class, those with the largest posterior mean log odds against the other
             classes, :math:`\mathrm E[\ln\theta_{kj}] - \frac1{K-1}\sum_{l\ne k}\mathrm E[\ln\theta_{lj}]` (for
             presence, of the log odds of :math:`\theta`).
         prob : float
             Posterior probability of the equal-tailed interval.
+        n_draws, n_chains, random_state : see `to_arviz`
 
         Returns
         -------
@@ -225,7 +228,7 @@ class Posterior(Shell):
         codes = None
         if y is not None:
             y = _labels.check_labels(y)
-            check_consistent_length(X, y)
+            _labels.check_rows(X, y)
             codes = _labels.encode_labels(y, learned.fit.classes)
         return Rows(parts, codes, parts[0].shape[0])
 
@@ -242,7 +245,7 @@ def wanted_names(var_names: Any) -> tuple[str, ...] | None:
 
 def table(
     found: dict[str, Any], names: Names, shown: dict[str, np.ndarray], whole: int, top: int | None, prob: float
-) -> Any:
+) -> Summary:
     """A `bayesgen.arviz_io.Summary` of draws by name, (chains, draws, ...); of words only those shown of each class."""
     from bayesgen import arviz_io
 

@@ -8,13 +8,13 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.special import expit, ndtri
-from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_consistent_length
 
-from bayesgen._kernels import row_blocks
+from bayesgen._kernels import SCORE_CELLS, map_rows, row_blocks
 from bayesgen._math import logsumexp, safe_log
 from bayesgen._random import generator
+from bayesgen._values import python_value
 from bayesgen.estimators import _labels
+from bayesgen.estimators._arrays import on_host
 from bayesgen.estimators._options import check_choice, check_count
 from bayesgen.estimators._parts import by_parts
 from bayesgen.estimators._shell import Shell
@@ -26,6 +26,7 @@ from bayesgen.fit import LooResult
 __all__ = ["Prediction"]
 
 INTERVAL_CELLS = 1 << 24  # numbers held at once for quantiles over draws
+EXPONENTIALS = 8  # an exponential takes as long as so many sums
 
 
 class Prediction(Shell):
@@ -43,13 +44,37 @@ class Prediction(Shell):
 
     @by_parts
     def predict_joint_log_proba(self, X: Any) -> np.ndarray:
-        """Log of p(x, y) for each row and class, (n_samples, n_classes), by the estimator's route."""
+        """Log of p(x, y) for each row and class, (n_samples, n_classes), by the estimator's route.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame, (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray (n_samples, n_classes)
+            In nats; normalised over the classes it is `predict_proba`.
+        """
         fit = self._fit_value
         return fit.log_joint(self._rows(X))
 
     @by_parts
     def predict_log_proba(self, X: Any, class_prior: Any = None) -> np.ndarray:
-        """Log of p(y | x), (n_samples, n_classes); see `predict_proba`."""
+        """Log of p(y | x), (n_samples, n_classes); see `predict_proba`.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame, (n_samples, n_features)
+            Rows.
+        class_prior : array (n_classes,), optional
+            Class probabilities to use in place of the learned ones.
+
+        Returns
+        -------
+        ndarray (n_samples, n_classes)
+            In nats.
+        """
         fit = self._fit_value
         return normalise(fit.relative_scores(self._rows(X), self._log_class(class_prior)))
 
@@ -74,7 +99,20 @@ class Prediction(Shell):
 
     @by_parts
     def predict(self, X: Any, class_prior: Any = None) -> np.ndarray:
-        """The most probable class of each row, (n_samples,); ties go to the first class."""
+        """The most probable class of each row, (n_samples,); ties go to the first class.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame, (n_samples, n_features)
+            Rows.
+        class_prior : array (n_classes,), optional
+            Class probabilities to use in place of the learned ones.
+
+        Returns
+        -------
+        ndarray (n_samples,)
+            Class labels.
+        """
         fit = self._fit_value
         log_class = self._log_class(class_prior)
         joint = fit.relative_scores(self._rows(X), log_class)
@@ -85,16 +123,46 @@ class Prediction(Shell):
 
     @by_parts
     def score_samples(self, X: Any) -> np.ndarray:
-        """Log of p(x) for each row, (n_samples,): low values are rows unlike the training set."""
+        """Log of p(x) for each row, (n_samples,): low values are rows unlike the training set.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame, (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray (n_samples,)
+            In nats; densities depend on the units of the columns.
+        """
         return logsumexp(self.predict_joint_log_proba(X))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of the rows, by weight, whose class is predicted."""
+        """Share of the rows, by weight, whose class is predicted.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame, (n_samples, n_features)
+            Rows.
+        y : array (n_samples,)
+            True labels.
+        sample_weight : array (n_samples,), optional
+            Row weights; None: one each.
+
+        Returns
+        -------
+        float
+            Accuracy, between 0 and 1.
+        """
         if is_dask(X):
             from bayesgen.estimators._dask import score_blocks
 
             return score_blocks(self, X, y, sample_weight)
-        return ClassifierMixin.score(self, X, y, sample_weight)
+        from sklearn.metrics import accuracy_score
+
+        predicted, y = self.predict(on_host(X)), on_host(y, "y")
+        _labels.check_rows(predicted, y)
+        return float(accuracy_score(y, predicted, sample_weight=on_host(sample_weight, "sample_weight")))
 
     def sample_proba(self, X: Any, n_draws: int = 1000, random_state: Any = None) -> np.ndarray:
         """p(y | x, parameters) for draws of the parameters from their posterior.
@@ -290,11 +358,17 @@ class Prediction(Shell):
         fit = self._fit_value
         x = self._rows(X)
         y = _labels.check_labels(y)
-        check_consistent_length(X, y)
+        _labels.check_rows(X, y)
         w = _labels.check_weights(sample_weight, y)
         labels = Labels(_labels.encode_labels(y, fit.classes), w)
-        if (class_count(labels, len(fit.classes)) > fit.count * (1 + 1e-9)).any():
-            raise ValueError(f"{what} is for rows that were learned: there are more rows in a class than at fit")
+        given = class_count(labels, len(fit.classes))
+        more = given > fit.count * (1 + 1e-9)
+        if more.any():
+            k = int(more.argmax())
+            raise ValueError(
+                f"{what} is for rows that were learned: {given[k]:g} rows of class {python_value(fit.classes[k])!r} "
+                f"were given, {fit.count[k]:g} were learned. Fit these rows first"
+            )
         return x, labels
 
     def _seed(self, random_state: Any) -> Any:
@@ -324,24 +398,44 @@ class Prediction(Shell):
 
 
 def normalise(joint: np.ndarray) -> np.ndarray:
-    """Log of p(y | x) from the log joint over the last axis; NaN for rows that no class can generate."""
-    top = joint.max(axis=-1, keepdims=True)
-    warn_impossible(top[..., 0])
-    # The maximum goes first: a log joint of -1e12 would leave no digits of a log of the sum.
-    with np.errstate(invalid="ignore"):
-        out = joint - top
-        out -= np.log(np.exp(out).sum(axis=-1, keepdims=True))
+    """Log of p(y | x) in place of the log joint, over the last axis; NaN for rows that no class can generate."""
+    out, best = _by_rows(joint, log=True)
+    warn_impossible(best)
     return out
 
 
 def probabilities(joint: np.ndarray) -> np.ndarray:
     """p(y | x), exp of `normalise`, with one exponential for each number."""
-    top = joint.max(axis=-1, keepdims=True)
-    warn_impossible(top[..., 0])
-    with np.errstate(invalid="ignore"):
-        out = np.exp(joint - top)
-        out /= out.sum(axis=-1, keepdims=True)
+    out, best = _by_rows(joint, log=False)
+    warn_impossible(best)
     return out
+
+
+def _by_rows(joint: np.ndarray, log: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Normalised (log) probabilities and the largest log joint of each row, a block of rows at a time.
+
+    Blocks are turned, since NumPy is slow to reduce a short last axis.
+    """
+    flat = joint.reshape(-1, joint.shape[-1])
+    best = np.empty(len(flat))
+
+    def work(lo: int, hi: int) -> None:
+        for block in row_blocks(hi - lo, flat.shape[1], SCORE_CELLS):
+            part = slice(lo + block.start, lo + block.stop)
+            turned = flat[part].T.copy()
+            np.max(turned, axis=0, out=best[part])
+            # The maximum goes first: a log joint of -1e12 would leave no digits of a log of the sum.
+            with np.errstate(invalid="ignore"):
+                turned -= best[part]
+                if log:
+                    turned -= np.log(np.exp(turned).sum(axis=0))
+                else:
+                    np.exp(turned, out=turned)
+                    turned /= turned.sum(axis=0)
+            flat[part] = turned.T
+
+    map_rows(work, len(flat), EXPONENTIALS * flat.size)
+    return flat.reshape(joint.shape), best.reshape(joint.shape[:-1])
 
 
 def warn_impossible(best: np.ndarray) -> np.ndarray:

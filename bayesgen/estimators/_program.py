@@ -28,7 +28,7 @@ class Program(Shell):
         x = self._encode(self._read(X, columns)[0], columns)
         return tuple(jnp.asarray(dense(p)) for p in x) if isinstance(x, tuple) else jnp.asarray(dense(x))
 
-    def model(self, X: Any = None, y: Any = None, n_rows: int | None = None, lengths: Any = None) -> Any:
+    def model(self, X: Any = None, y: Any = None, n_rows: int | None = None, lengths: Any = None) -> tuple[Any, Any]:
         """The generative program of this estimator, for NumPyro's handlers and inference.
 
         Sites: ``class_prob``, the parameters, and in the plate ``row`` the labels ``y`` and the rows ``x``.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 from bayesgen._random import generator
 from bayesgen.estimators import _input
+from bayesgen.estimators._keywords import attribute_hint, explaining, keyword_hint
 from bayesgen.estimators._options import LARGEST_ALPHA, check_choice, check_unlabelled
 from bayesgen.families.base import Family, Labels, dense
 from bayesgen.families.normal_statistics import PatternStats
@@ -74,6 +75,44 @@ class Shell(BaseEstimator):
     fit_prior: bool
     random_state: Any
 
+    # ------------------------------------------------------------------ names
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if "__init__" in cls.__dict__:
+            cls.__init__ = explaining(cls.__init__)  # type: ignore[method-assign]
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name; see scikit-learn's `set_params`.
+
+        Parameters
+        ----------
+        **params : values
+            By name.
+
+        Returns
+        -------
+        self
+        """
+        self._check_names(params)
+        return super().set_params(**params)
+
+    def _check_names(self, params: dict[str, Any]) -> None:
+        known = self.get_params() if params else {}
+        for name in params:
+            if name.partition("__")[0] not in known:
+                hint = keyword_hint(name, self.get_params(deep=False))
+                raise ValueError(f"Invalid parameter {name!r} for estimator {self}: {hint}")
+
+    if not TYPE_CHECKING:  # a checker of types shall know which attributes there are
+
+        def __getattr__(self, name: str) -> Any:
+            if hasattr(type(self), name):  # a property without a value: its own error
+                return object.__getattribute__(self, name)
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}{attribute_hint(name)}", name=name, obj=self
+            )
+
     # ------------------------------------------------------------------ hooks for subclasses
 
     def _read(self, X: Any, columns: Columns | None) -> tuple[Any, Any]:
@@ -115,8 +154,8 @@ class Shell(BaseEstimator):
         if self._route not in SAMPLED:
             if own is not None:
                 raise ValueError(
-                    f"the prior has no closed form ({type(own).__name__}), and inference={self.inference!r} needs one: "
-                    "use inference='nuts' (or 'importance')"
+                    f"the prior has no closed form ({own.described}), and inference={self.inference!r} needs one: use "
+                    "inference='nuts' (or 'importance')"
                 )
             return _of_cells(FeatureFit(base, stats, self._route))
         from bayesgen.sampled import SampledFeatures

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import datetime
+import os
+import reprlib
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from bayesgen._kernels import rows
 
+COMPLEX = "complex numbers"
 NUMBERS = (bool, int, float, np.number, np.bool_)
 
 
@@ -43,6 +47,17 @@ def refuse_dask(x: Any) -> None:
         )
 
 
+def refuse_no_table(x: Any) -> None:
+    """Raise for what cannot be rows and columns: a path, a dictionary, nothing."""
+    if x is None or isinstance(x, (str, bytes, os.PathLike, Mapping, set, bool, int, float)):
+        hint = "; read the file first, as with pandas.read_csv" if isinstance(x, (str, os.PathLike)) else ""
+        hint = "; make it a data frame, as with pandas.DataFrame(X)" if isinstance(x, Mapping) else hint
+        raise ValueError(
+            "X must be a table: an array, sparse matrix, data frame or list of rows, (n_samples, n_features); got "
+            f"{reprlib.repr(x)}{hint}"
+        )
+
+
 def refuse_duplicate_names(x: Any) -> None:
     """Raise if a data frame has two columns of one name: a match by name would be ambiguous."""
     names = column_names(x)
@@ -70,6 +85,27 @@ def column_values(x: Any, j: int) -> tuple[np.ndarray, np.ndarray | None]:
         declared = column.dtype.categories if kind == "Enum" else column.drop_nulls().unique().cast(str).sort()
         return plain(np.asarray(column.cast(str).to_list(), dtype=object)), np.asarray(declared.to_list(), dtype=str)
     return plain(rows(x, slice(None))[:, j]), None
+
+
+def as_array(x: Any) -> np.ndarray:
+    """A nested list as an array; `ValueError` unless its rows are of one length."""
+    try:
+        return np.asarray(x)
+    except ValueError:
+        sizes = [len(row) if hasattr(row, "__len__") else None for row in x]
+    odd = next((i for i, size in enumerate(sizes) if size != sizes[0]), None)
+    what = (
+        "a cell holds a list"
+        if odd is None
+        else f"row 0 has {_cells(sizes[0])}, and row {odd} has {_cells(sizes[odd])}"
+    )
+    raise ValueError(
+        f"X must be a table with a value for each row and column (NaN or None where it is missing): {what}"
+    )
+
+
+def _cells(size: int | None) -> str:
+    return "no cells but is a single value" if size is None else f"{size} cells"
 
 
 def plain(column: np.ndarray) -> np.ndarray:
@@ -110,6 +146,8 @@ def not_numeric(column: np.ndarray) -> str | None:
         return "text (str)" if column.dtype.kind == "U" else "text (bytes)"
     if column.dtype.kind in "mM":
         return "dates or durations"
+    if column.dtype.kind == "c":
+        return COMPLEX
     if column.dtype.kind != "O":
         return None
     for v in column.tolist():
@@ -138,14 +176,11 @@ def numeric_frame(x: Any) -> tuple[Any, int | None, str]:
     if isinstance(x, np.ma.MaskedArray):
         x = np.ma.filled(x.astype(float), np.nan)
     if isinstance(x, (list, tuple)):
-        try:
-            array = np.asarray(x)
-        except ValueError:
-            return x, None, ""  # ragged: scikit-learn says so
+        array = as_array(x)
         if array.dtype.kind in "US":
             array = np.array(x, dtype=object)
-        x = array if array.dtype.kind in "OUSmM" else x
-    if not isinstance(x, np.ndarray) or x.dtype.kind not in "OUSmM" or x.ndim != 2:
+        x = array if array.dtype.kind in "OUSmMc" else x
+    if not isinstance(x, np.ndarray) or x.dtype.kind not in "OUSmMc" or x.ndim != 2 or not x.shape[1]:
         return x, None, ""
     for j in range(x.shape[1]):
         what = not_numeric(x[:, j])
@@ -158,7 +193,7 @@ def _numeric_columns(x: Any) -> tuple[Any, int | None, str]:
     """Check the columns of a frame; only those that are not plain numbers are looked at."""
     dtypes = list(x.dtypes)
     for j, dtype in enumerate(dtypes):
-        if getattr(dtype, "kind", None) in ("b", "i", "u", "f", "c"):
+        if getattr(dtype, "kind", None) in ("b", "i", "u", "f"):
             continue
         if hasattr(dtype, "is_numeric") and (dtype.is_numeric() or str(dtype) == "Boolean"):
             continue

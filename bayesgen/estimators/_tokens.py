@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from bayesgen.estimators._tables import is_frame
+
 MOST_WORDS = 100_000_000  # larger ids are hashes, not places in a vocabulary
 
 
@@ -15,8 +17,14 @@ def read_tokens(documents: Any, vocabulary_size: int | None) -> tuple[Any, int]:
 
     Tokens outside 0..V-1 and missing ones (None, NaN) are dropped.
     """
+    largest = -1
     expected = "with input='tokens', X is a list of sequences of token ids, one sequence a document"
-    if isinstance(documents, (str, bytes)) or sp.issparse(documents) or not hasattr(documents, "__len__"):
+    if (
+        isinstance(documents, (str, bytes))
+        or is_frame(documents)
+        or sp.issparse(documents)
+        or not hasattr(documents, "__len__")
+    ):
         raise ValueError(f"{expected}; got {type(documents).__name__}")
     sequences = []
     for i, document in enumerate(documents):
@@ -29,10 +37,10 @@ def read_tokens(documents: Any, vocabulary_size: int | None) -> tuple[Any, int]:
             raise ValueError(f"document {i} of X holds {tokens[:3].tolist()}; token ids are whole numbers")
         if tokens.size and (tokens != np.floor(tokens)).any():
             raise ValueError(f"document {i} of X holds {tokens[:3].tolist()}; token ids are whole numbers")
+        largest = max(largest, int(tokens.max(initial=-1)))
         sequences.append(np.clip(tokens, -1, 2 * MOST_WORDS).astype(np.int64))
     if not sequences:
         raise ValueError("Found array with 0 sample(s): X holds no documents while a minimum of 1 is required")
-    largest = max((int(t.max()) for t in sequences if t.size), default=-1)
     size = largest + 1 if vocabulary_size is None else int(vocabulary_size)
     if vocabulary_size is None and size > MOST_WORDS:
         raise ValueError(

@@ -8,11 +8,12 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_array, check_consistent_length
+from sklearn.utils.validation import check_array
 
 from bayesgen import em
 from bayesgen._random import generator
 from bayesgen.estimators import _labels
+from bayesgen.estimators._arrays import on_host
 from bayesgen.estimators._shell import Learned, Shell
 from bayesgen.exceptions import UndefinedNumberError
 from bayesgen.families.base import Labels
@@ -33,6 +34,8 @@ def take(x: Any, keep: np.ndarray) -> Any:
 
 def encode_rows(y: np.ndarray, known: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """Codes (n,) of rows some of which have a label, from the labels of these."""
+    if known.all():
+        return _labels.encode_labels(y, classes)
     codes = np.full(len(known), UNKNOWN)
     codes[known] = _labels.encode_labels(y, classes)
     return codes
@@ -177,7 +180,7 @@ class Unlabelled(Shell):
         names = given[order]
         if not len(names) or (names[1:] == names[:-1]).any():
             raise ValueError(f"classes must be distinct labels, one for each column of R; got {given.tolist()}")
-        R = check_array(R, dtype=np.float64, input_name="R")
+        R = check_array(on_host(R, "R"), dtype=np.float64, input_name="R")
         if R.shape[1] != len(names):
             raise ValueError(f"R has {R.shape[1]} columns; classes names {len(names)}")
         if (R < 0).any():
@@ -185,7 +188,7 @@ class Unlabelled(Shell):
         if not R.any():
             raise ValueError("R is zero everywhere: there is nothing to learn from")
         X, holder = self._read(X, None)
-        check_consistent_length(X, R)
+        _labels.check_rows(X, R, "R", "rows of weights")
         weights = _labels.check_weights(R.sum(axis=1), R)
         assert weights is not None
         columns = self._columns(X, holder, None, weights)

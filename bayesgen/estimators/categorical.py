@@ -10,7 +10,9 @@ import numpy as np
 from bayesgen.estimators import _input, _levels
 from bayesgen.estimators._base import GenerativeBase
 from bayesgen.estimators._options import check_choice, check_missing, concentration, own_prior
+from bayesgen.exceptions import UndefinedNumberError
 from bayesgen.families._all import Categorical
+from bayesgen.families.base import column_name
 from bayesgen.statistics import Columns
 
 __all__ = ["CategoricalNB"]
@@ -37,8 +39,8 @@ class CategoricalNB(GenerativeBase):
         missing cell; or an error.
     missing : {"marginalize", "error"}, default="marginalize"
         None and NaN cells are integrated out, or refused.
-    inference, class_alpha, class_prior, fit_prior, likelihood_power, random_state : see `BernoulliNB`
-    unlabelled, unlabelled_weight, n_init : see `BernoulliNB`
+    inference, class_alpha, class_prior, fit_prior, likelihood_power : see `BernoulliNB`
+    unlabelled, unlabelled_weight, n_init, random_state : see `BernoulliNB`
 
     Attributes
     ----------
@@ -136,12 +138,14 @@ class CategoricalNB(GenerativeBase):
     def _encode(self, X: Any, columns: Columns, purpose: str = "predict") -> np.ndarray:
         check_missing(self.missing)
         check_choice("handle_unknown", self.handle_unknown, ("predictive", "ignore", "error"))
-        unknown = self.handle_unknown
+        unknown, advice = self.handle_unknown, "handle_unknown='predictive' or 'ignore' takes rows with it"
         if purpose == "fit" and isinstance(self.categories, str):
             unknown = "ignore"  # a level that nothing declares belongs to a row of weight zero
-        elif purpose != "predict":
-            unknown = "error"
-        return _levels.encode(X, columns, self.missing == "marginalize", unknown)
+        elif purpose == "fit":
+            unknown, advice = "error", "Add it to categories="
+        elif purpose == "forget":
+            unknown, advice = "error", "Only rows that were learned can be forgotten"
+        return _levels.encode(X, columns, self.missing == "marginalize", unknown, advice)
 
     def _stated(self, columns: Columns, n_classes: int) -> Categorical:
         if isinstance(self.alpha, tuple):
@@ -204,6 +208,13 @@ class CategoricalNB(GenerativeBase):
         from sklearn.preprocessing import OneHotEncoder
 
         levels = self.categories_
+        empty = next((j for j, v in enumerate(levels) if not len(v)), None)
+        if empty is not None:
+            name = column_name(empty, self._state().columns.names)
+            raise UndefinedNumberError(
+                f"{name} has no levels, as no row has a value in it, so there is nothing to encode: drop the column, "
+                "or declare its levels with categories="
+            )
         most = max(len(v) for v in levels)
         shown = np.column_stack([np.resize(v, most).astype(object) for v in levels])
         if all(v.dtype.kind in "iuf" for v in levels):

@@ -78,7 +78,18 @@ class _GaussianBase(GenerativeBase):
 
     @by_parts
     def decision_function(self, X: Any) -> np.ndarray:
-        """Two classes: the log odds of the second, (n_samples,); more: ln p(x, y), (n_samples, n_classes)."""
+        """Two classes: the log odds of the second, (n_samples,); more: ln p(x, y), (n_samples, n_classes).
+
+        Parameters
+        ----------
+        X : array or data frame, (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray (n_samples,) or (n_samples, n_classes)
+            In nats.
+        """
         joint = self._fit_value.log_scores(self._rows(X))
         if joint.shape[1] != 2:
             return joint
@@ -109,8 +120,8 @@ class GaussianNB(_GaussianBase):
         NaN cells are integrated out, or refused.
     inference : {"exact", "mean", "map", "mle", "unbiased", "nuts", "importance"} or their options, default="exact"
         "unbiased" is "mle" with variances S / (n - 1) (shared: pooled S / (M - K)).
-    class_alpha, class_prior, fit_prior, likelihood_power, random_state : see `BernoulliNB`
-    unlabelled, unlabelled_weight, n_init : see `BernoulliNB`
+    class_alpha, class_prior, fit_prior, likelihood_power : see `BernoulliNB`
+    unlabelled, unlabelled_weight, n_init, random_state : see `BernoulliNB`
 
     Attributes
     ----------
@@ -240,8 +251,8 @@ class GaussianDiscriminantAnalysis(DiscriminantAxes, _GaussianBase):
         the evidence or leave-one-out; rows with nothing observed count for the class probabilities alone.
     inference : {"exact", "mean", "map", "mle", "unbiased", "nuts", "importance"} or their options, default="exact"
         "unbiased" is "mle" with the scatter divided by m - K (per class: n_k - 1).
-    class_alpha, class_prior, fit_prior, likelihood_power, random_state : see `BernoulliNB`
-    unlabelled, unlabelled_weight, n_init : see `BernoulliNB`
+    class_alpha, class_prior, fit_prior, likelihood_power : see `BernoulliNB`
+    unlabelled, unlabelled_weight, n_init, random_state : see `BernoulliNB`
 
     Attributes
     ----------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from bayesgen.estimators import _input, _levels
 from bayesgen.estimators._base import GenerativeBase
 from bayesgen.estimators._column_kinds import AUTOMATIC, ESTIMATORS, automatic_kind, own_levels
 from bayesgen.estimators._shell import Learned
+from bayesgen.estimators._tables import is_frame
 from bayesgen.estimators.categorical import CategoricalNB
 from bayesgen.estimators.words import MultinomialNB
 from bayesgen.families._all import Labels, Mixed
@@ -36,6 +38,17 @@ def select(X: Any, index: np.ndarray) -> Any:
     if hasattr(X, "get_column"):
         return X.select([X.columns[j] for j in index])
     return X[:, index]
+
+
+def read_block(template: Any, X: Any, index: np.ndarray, columns: Columns | None) -> tuple[Any, Any]:
+    """The columns of a block as its estimator reads them; an array without names was warned of as a whole."""
+    if columns is not None and not is_frame(X):
+        columns = replace(columns, names=None)
+    return template._read(select(X, index), columns)
+
+
+def _those(names: Any) -> str:
+    return ": it has no names" if names is None else f"; it has {', '.join(repr(str(name)) for name in names[:20])}"
 
 
 @contextmanager
@@ -66,8 +79,8 @@ class MixedNB(GenerativeBase, _BaseComposition):
     inference : {"exact", "mean", "map", "mle", "nuts", "importance"} or their options, default="exact"
         Route of the class probabilities. Each block has its own; those that "auto" makes are "exact" (with
         `unlabelled`: the route of the class probabilities). Columns in no block are not used.
-    class_alpha, class_prior, fit_prior, likelihood_power, random_state : see `BernoulliNB`
-    unlabelled, unlabelled_weight, n_init : see `BernoulliNB`
+    class_alpha, class_prior, fit_prior, likelihood_power : see `BernoulliNB`
+    unlabelled, unlabelled_weight, n_init, random_state : see `BernoulliNB`
 
     Attributes
     ----------
@@ -124,13 +137,36 @@ class MixedNB(GenerativeBase, _BaseComposition):
         self.blocks = [(n, e, c) for (n, e), (_, _, c) in zip(pairs, self.blocks, strict=True)]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters, those of block b as ``b__parameter``; see scikit-learn's `get_params`."""
+        """Parameters, those of block b as ``b__parameter``; see scikit-learn's `get_params`.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether parameters of the blocks' estimators are included.
+
+        Returns
+        -------
+        dict of str to any
+            Values by name.
+        """
         return self._get_params("_pairs", deep=deep)
 
     def set_params(self, **params: Any) -> MixedNB:
-        """Set parameters, those of block b as ``b__parameter``; see scikit-learn's `set_params`."""
+        """Set parameters, those of block b as ``b__parameter``; see scikit-learn's `set_params`.
+
+        Parameters
+        ----------
+        **params : values
+            By name.
+
+        Returns
+        -------
+        self
+            The estimator.
+        """
         if "blocks" in params:
             self.blocks = params.pop("blocks")
+        self._check_names(params)
         self._set_params("_pairs", **params)
         return self
 
@@ -154,7 +190,10 @@ class MixedNB(GenerativeBase, _BaseComposition):
         out, used = [], np.zeros(d, dtype=int)
         for entry in self.blocks:
             if not isinstance(entry, (list, tuple)) or len(entry) != 3 or not isinstance(entry[1], GenerativeBase):
-                raise ValueError(f"each block is (name, estimator, columns) with a bayesgen estimator; got {entry!r}")
+                raise ValueError(
+                    f"each block is (name, estimator, columns) with a bayesgen estimator, such as GaussianNB(); "
+                    f"got {entry!r}"
+                )
             if isinstance(entry[1], MixedNB):
                 raise ValueError(f"block {entry[0]!r} is itself a MixedNB: list its blocks here instead")
             index = self._indices(entry[2](X) if callable(entry[2]) else entry[2], d, names)
@@ -187,12 +226,12 @@ class MixedNB(GenerativeBase, _BaseComposition):
             if isinstance(c, str):
                 hits = [] if names is None else np.flatnonzero(np.asarray(names) == c).tolist()
                 if not hits:
-                    raise ValueError(f"blocks names the column {c!r}, which X does not have")
+                    raise ValueError(f"blocks names the column {c!r}, which X does not have{_those(names)}")
                 out.append(hits[0])
             elif isinstance(c, (bool, np.bool_)) or not isinstance(c, (int, np.integer)):
                 raise ValueError(f"{OF_BLOCK}; got {c!r}")
             elif not -d <= c < d:
-                raise ValueError(f"blocks names column {c}; X has {d} columns")
+                raise ValueError(f"blocks names column {c}; X has the columns 0 to {d - 1}")
             else:
                 out.append(int(c) % d)
         if not out:
@@ -234,7 +273,7 @@ class MixedNB(GenerativeBase, _BaseComposition):
         for (name, index), template, old in zip(indices, templates, before, strict=True):
             template = self._prepare(template, X, index, name, old)
             with in_block(name, index, names):
-                raw, block_holder = template._read(select(X, index), old)
+                raw, block_holder = read_block(template, X, index, old)
                 block = template._columns(raw, block_holder, old, weights)
             block = Columns(block.n_features, None if names is None else names[index], block.levels)
             blocks.append((name, index, block))
@@ -261,7 +300,7 @@ class MixedNB(GenerativeBase, _BaseComposition):
         out = []
         for (template, index, block), (name, _, _) in zip(self._each(columns), columns.blocks or (), strict=True):
             with in_block(name, index, columns.names):
-                out.append(template._encode(template._read(select(X, index), block)[0], block, purpose))
+                out.append(template._encode(read_block(template, X, index, block)[0], block, purpose))
         return tuple(out)
 
     def _stated(self, columns: Columns, n_classes: int) -> Mixed:

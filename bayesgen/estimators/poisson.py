@@ -28,8 +28,8 @@ class PoissonNB(GenerativeBase):
         random, a function declares NumPyro sites of your own; both need "nuts" or "importance".
     missing : {"marginalize", "error"}, default="marginalize"
         NaN cells are integrated out, or refused.
-    inference, class_alpha, class_prior, fit_prior, likelihood_power, random_state : see `BernoulliNB`
-    unlabelled, unlabelled_weight, n_init : see `BernoulliNB`
+    inference, class_alpha, class_prior, fit_prior, likelihood_power : see `BernoulliNB`
+    unlabelled, unlabelled_weight, n_init, random_state : see `BernoulliNB`
 
     Attributes
     ----------

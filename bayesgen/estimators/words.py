@@ -259,8 +259,8 @@ class MultinomialNB(_Words):
         With "tokens", X is a list of sequences of token ids; ids outside the vocabulary are dropped.
     vocabulary_size : int, optional
         Number of words for token input; default: the largest id at fit, plus one.
-    inference, class_alpha, class_prior, fit_prior, likelihood_power, random_state : see `BernoulliNB`
-    unlabelled, unlabelled_weight, n_init : see `BernoulliNB`
+    inference, class_alpha, class_prior, fit_prior, likelihood_power : see `BernoulliNB`
+    unlabelled, unlabelled_weight, n_init, random_state : see `BernoulliNB`
 
     Attributes
     ----------

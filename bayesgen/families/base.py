@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
@@ -22,6 +23,14 @@ from bayesgen._math import Array, namespace
 Names = Sequence[Any] | np.ndarray | None  # column names, for messages
 F = TypeVar("F", bound="Family")
 C = TypeVar("C")
+
+
+class Unlearned(ValueError):
+    """Rows that are to be forgotten vary more in a column than all rows that were learned."""
+
+    def __init__(self, column: int) -> None:
+        super().__init__(f"these rows were not all learned: more scatter of column {column} would leave than there is")
+        self.column = column
 
 
 class Problem(NamedTuple):
@@ -64,7 +73,22 @@ def first_cell(bad: Any, needed: np.ndarray) -> tuple[int, int] | None:
 
 
 class Labels(NamedTuple):
-    """Class codes with row weights: the fast form of class weights ``r`` of shape (n, K)."""
+    """Class codes with row weights: the fast form of class weights ``r`` of shape (n, K).
+
+    Parameters
+    ----------
+    codes : int array (n,)
+        Codes 0..K-1.
+    weights : array (n,), optional
+        Row weights; None: one each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesgen.families import Labels
+    >>> Labels(np.array([0, 1, 1])).weights is None
+    True
+    """
 
     codes: np.ndarray
     """Codes 0..K-1, shape (n,)."""
@@ -181,6 +205,7 @@ def family(cls: type[C]) -> type[C]:
 
 
 _UNREGISTERED: list[type] = []
+_REGISTERING = threading.Lock()
 
 
 def register() -> None:
@@ -190,14 +215,15 @@ def register() -> None:
     """
     import jax
 
-    while _UNREGISTERED:
-        cls = _UNREGISTERED.pop()
-        fields = dataclasses.fields(cls)
-        jax.tree_util.register_dataclass(
-            cls,
-            data_fields=[f.name for f in fields if not f.metadata.get("static")],
-            meta_fields=[f.name for f in fields if f.metadata.get("static")],
-        )
+    with _REGISTERING:
+        while _UNREGISTERED:
+            cls = _UNREGISTERED.pop()
+            fields = dataclasses.fields(cls)
+            jax.tree_util.register_dataclass(
+                cls,
+                data_fields=[f.name for f in fields if not f.metadata.get("static")],
+                meta_fields=[f.name for f in fields if f.metadata.get("static")],
+            )
 
 
 class Family:
@@ -205,13 +231,36 @@ class Family:
 
     Parameters in formulas: n rows, d columns, K classes; ``x`` is data in the family's form, ``r`` class
     weights (`Labels`, or an array (n, K)), ``params`` the family's NamedTuple of parameters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesgen.families import Family, Labels, Poisson
+    >>> isinstance(Poisson(), Family)
+    True
+    >>> x, r = np.array([[1.0], [3.0]]), Labels(np.array([0, 1]))
+    >>> prior = Poisson(shape=1.0, rate=1.0).init(x, n_classes=2)
+    >>> posterior = prior.condition(prior.stats(x, r))
+    >>> posterior.mean().rate.ravel().tolist()
+    [1.0, 2.0]
     """
 
     n_classes: int
     n_features: int
 
     def replace(self: F, **changes: Any) -> F:
-        """A copy with some fields changed."""
+        """A copy with some fields changed.
+
+        Parameters
+        ----------
+        **changes : field values
+            New values by the name of the field.
+
+        Returns
+        -------
+        Family
+            Of the same type.
+        """
         return dataclasses.replace(self, **changes)  # type: ignore[type-var]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -219,42 +268,144 @@ class Family:
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
 
     def init(self: F, x: Any, n_classes: int) -> F:
-        """The family with its shapes taken from data; raises if x is outside the support."""
+        """The family with its shapes taken from data; raises if x is outside the support.
+
+        Parameters
+        ----------
+        x : array (n, d)
+            Rows in the family's form; NaN (codes: -1) is a missing cell.
+        n_classes : int
+            Number K of classes.
+
+        Returns
+        -------
+        Family
+            With `n_classes` and `n_features` set.
+        """
         self.check(x)
         return self.replace(n_classes=n_classes, n_features=x.shape[1])
 
     def check(self, x: Any, names: Names = None) -> None:
-        """Raise `ValueError`, naming the column, if x is outside the support."""
+        """Raise `ValueError`, naming the column, if x is outside the support.
+
+        Parameters
+        ----------
+        x : array (n, d)
+            Rows in the family's form; NaN (codes: -1) is a missing cell.
+        names : sequence of str, optional
+            Column names for the message.
+        """
 
     def learn(self: F, stats: Any) -> tuple[F, Any] | None:
         """The family with hyperparameters that maximise the evidence, where it asks for them, and what was learned.
 
         None where nothing is to be learned.
+
+        Parameters
+        ----------
+        stats : NamedTuple
+            Sufficient statistics, class axis first, as `stats` makes them.
         """
         return None
 
     def resolve(self: F, stats: Any) -> F:
-        """The family with hyperparameters that were None filled in from sufficient statistics."""
+        """The family with hyperparameters that were None filled in from sufficient statistics.
+
+        Parameters
+        ----------
+        stats : NamedTuple
+            Sufficient statistics, class axis first, as `stats` makes them.
+
+        Returns
+        -------
+        Family
+            Of the same type, without None.
+        """
         return self
 
     def merge(self, a: Any, b: Any) -> Any:
-        """Statistics of two data sets together."""
+        """Statistics of two data sets together.
+
+        Parameters
+        ----------
+        a, b : NamedTuple
+            Statistics of two sets of rows.
+
+        Returns
+        -------
+        NamedTuple
+            Of the same type.
+        """
         return type(a)(*(p + q for p, q in zip(a, b, strict=True)))
 
     def remove(self, a: Any, b: Any) -> Any:
-        """Statistics of a without the rows of b; counts are clamped at zero."""
+        """Statistics of a without the rows of b; counts are clamped at zero.
+
+        Parameters
+        ----------
+        a : NamedTuple
+            Statistics of all rows.
+        b : NamedTuple
+            Statistics of some of them.
+
+        Returns
+        -------
+        NamedTuple
+            Of the same type.
+        """
         return type(a)(*(np.maximum(p - q, 0.0) for p, q in zip(a, b, strict=True)))
 
     def reclass(self, stats: Any, positions: np.ndarray, n_classes: int) -> Any:
-        """The statistics with class k moved to ``positions[k]`` among `n_classes` classes."""
+        """The statistics with class k moved to ``positions[k]`` among `n_classes` classes.
+
+        Parameters
+        ----------
+        stats : NamedTuple
+            Sufficient statistics, class axis first, as `stats` makes them.
+        positions : int array (K,)
+            New place of each class.
+        n_classes : int
+            Number K of classes.
+
+        Returns
+        -------
+        NamedTuple
+            Of the same type; zero for classes that are new.
+        """
         return type(stats)(*(_move_classes(s, positions, n_classes) for s in stats))
 
     def relative_log_prob(self, params: Any, x: Any) -> np.ndarray:
-        """`log_prob` up to a term of each row that all classes share: what class probabilities need, (n, K)."""
+        """`log_prob` up to a term of each row that all classes share: what class probabilities need, (n, K).
+
+        Parameters
+        ----------
+        params : NamedTuple
+            Parameters of the family, class axis first.
+        x : array (n, d)
+            Rows in the family's form; NaN (codes: -1) is a missing cell.
+
+        Returns
+        -------
+        ndarray (n, K)
+            In nats; differences between classes are those of `log_prob`.
+        """
         return self.log_prob(params, x)
 
     def draw_log_prob(self, params: Any, x: Any) -> np.ndarray:
-        """`log_prob` for parameters with a leading axis of S draws: shape (S, n, K)."""
+        """`log_prob` for parameters with a leading axis of S draws: shape (S, n, K).
+
+        Parameters
+        ----------
+        params : NamedTuple
+            Parameters with an axis of S draws first, then that of classes.
+        x : array (n, d)
+            Rows in the family's form; NaN (codes: -1) is a missing cell.
+
+        Returns
+        -------
+        ndarray (S, n, K)
+            In nats.
+        """
         n_draws = len(params[0])
         return np.stack([self.log_prob(type(params)(*(p[s] for p in params)), x) for s in range(n_draws)])
 
@@ -262,23 +413,64 @@ class Family:
         """Weights (K, p) and intercepts (K,) of ln p(x | y = k, parameters), linear in (encoded) x.
 
         `ValueError` where it is not linear.
+
+        Parameters
+        ----------
+        params : NamedTuple
+            Parameters of the family, class axis first.
         """
         raise ValueError(f"the log odds of {type(self).__name__} are not linear in x")
 
     def pool_classes(self, stats: Any) -> Any:
-        """The statistics of all classes together, as those of one class."""
+        """The statistics of all classes together, as those of one class.
+
+        Parameters
+        ----------
+        stats : NamedTuple
+            Sufficient statistics, class axis first, as `stats` makes them.
+
+        Returns
+        -------
+        NamedTuple
+            Of the same type, with a class axis of length one.
+        """
         return type(stats)(*(s if np.ndim(s) == 0 else s.sum(axis=0, keepdims=True) for s in stats))
 
     def log_evidence_columns(self, stats: Any) -> Array:
-        """Log of p(x_j | y) of each column alone, (d,), up to terms that no prior changes; or `ValueError`."""
+        """Log of p(x_j | y) of each column alone, (d,), up to terms that no prior changes; or `ValueError`.
+
+        Parameters
+        ----------
+        stats : NamedTuple
+            Sufficient statistics, class axis first, as `stats` makes them.
+        """
         raise ValueError(f"{type(self).__name__} has no evidence of single columns")
 
     def tempered(self: F, power: float) -> F:
-        """The distribution of the parameters with density proportional to this one's, to a power."""
+        """The distribution of the parameters with density proportional to this one's, to a power.
+
+        Parameters
+        ----------
+        power : float
+            The exponent, positive.
+        """
         raise ValueError(f"{type(self).__name__} has no closed form of a power of its prior")
 
     def scale_stats(self, stats: Any, factor: float) -> Any:
-        """The statistics of rows whose weights are all multiplied by a factor."""
+        """The statistics of rows whose weights are all multiplied by a factor.
+
+        Parameters
+        ----------
+        stats : NamedTuple
+            Sufficient statistics, class axis first, as `stats` makes them.
+        factor : float
+            What the weights are multiplied by.
+
+        Returns
+        -------
+        NamedTuple
+            Of the same type.
+        """
         return type(stats)(*(factor * s for s in stats))
 
     def marginals(self) -> dict[str, tuple[tuple[str, ...], Any]]:
@@ -292,8 +484,15 @@ class Family:
         """Mean and variance of ln p(x | y = k, parameters) under this distribution of the parameters, (n, K) each.
 
         `ValueError` where there is no closed form.
+
+        Parameters
+        ----------
+        x : array (n, d)
+            Rows in the family's form; NaN (codes: -1) is a missing cell.
         """
-        raise ValueError(f"the log odds of {type(self).__name__} have no closed-form moments: use draws")
+        raise ValueError(
+            f"the log odds of {type(self).__name__} have no closed-form moments: use draws, those of sample_proba(X)"
+        )
 
     def stats_shapes(self) -> Any:
         """Type and shapes of the statistics, as a NamedTuple of shapes; None: not checked."""
@@ -303,6 +502,11 @@ class Family:
         """The prior under which the posterior mode is what the posterior mean is under this one, whatever the data.
 
         `times` scales the change of the hyperparameters, in which the log density is linear up to its constant.
+
+        Parameters
+        ----------
+        times : float, default=1.0
+            Scale of the change.
         """
         raise ValueError(
             f"{type(self).__name__} does not say under which prior its posterior mean would be a mode: "
@@ -313,45 +517,134 @@ class Family:
         """Why prior times likelihood of the labelled statistics cannot keep a mixture density bounded; None if it can.
 
         With `flat` the likelihood is alone.
+
+        Parameters
+        ----------
+        stats : NamedTuple
+            Sufficient statistics, class axis first, as `stats` makes them.
+        flat : bool, default=False
+            Whether the likelihood is alone, without the prior.
         """
         return None
 
     def undefined(self, params: Any, stats: Any, needed: np.ndarray) -> Problem | None:
-        """Why plug-in parameters cannot score a row, for the needed classes (K,); None if they can."""
+        """Why plug-in parameters cannot score a row, for the needed classes (K,); None if they can.
+
+        Parameters
+        ----------
+        params : NamedTuple
+            Parameters of the family, class axis first.
+        stats : NamedTuple
+            Sufficient statistics, class axis first, as `stats` makes them.
+        needed : bool array (K,)
+            Classes that will be asked for.
+        """
         return None
 
     def improper(self, needed: np.ndarray, strict: bool = False) -> Problem | None:
-        """Why this prior or posterior has no predictive (strict: is no proper distribution); None if it has."""
+        """Why this prior or posterior has no predictive (strict: is no proper distribution); None if it has.
+
+        Parameters
+        ----------
+        needed : bool array (K,)
+            Classes that will be asked for.
+        strict : bool, default=False
+            Whether draws are wanted, for which the distribution must be proper.
+        """
         return None
 
     def has_factor(self) -> bool:
-        """Whether the matrices of the distribution can be factored in floating point."""
+        """Whether the matrices of the distribution can be factored in floating point.
+
+        Returns
+        -------
+        bool
+            False where a Cholesky factorisation fails.
+        """
         return True
 
     # ---- sampling
 
     def variables(self, params: Any) -> dict[str, Array]:
-        """The parameters on their natural scales, by the names of the program's sites; leading axes are kept."""
+        """The parameters on their natural scales, by the names of the program's sites; leading axes are kept.
+
+        Parameters
+        ----------
+        params : NamedTuple
+            Parameters of the family, class axis first.
+
+        Returns
+        -------
+        dict of str to array
+            By the name of the site.
+        """
         return dict(params._asdict())
 
     def from_variables(self, values: dict[str, Array]) -> Any:
-        """The parameters from values of `variables`."""
+        """The parameters from values of `variables`.
+
+        Parameters
+        ----------
+        values : dict of str to array
+            As `variables` makes them.
+
+        Returns
+        -------
+        NamedTuple
+            Parameters of the family.
+        """
         return type(self.mean())(**values)
 
     def dims(self) -> dict[str, tuple[str, ...]]:
-        """Names of the axes of each of the `variables`, after those of draws."""
+        """Names of the axes of each of the `variables`, after those of draws.
+
+        Returns
+        -------
+        dict of str to tuple of str
+            Such as ``{"mean": ("class", "feature")}``.
+        """
         return dict.fromkeys(self.variables(self.mean()), ("class", "feature"))
 
     def weak(self) -> Any:
-        """A conjugate prior with less to say than this one: what importance sampling proposes from when this pulls."""
+        """A conjugate prior with less to say than this one: what importance sampling proposes from when this pulls.
+
+        Returns
+        -------
+        Family
+            Of the same type.
+        """
         return self
 
     def factored(self, params: Any) -> Any:
-        """The parameters (with a leading axis of draws) with what a density of them would have to factor."""
+        """The parameters (with a leading axis of draws) with what a density of them would have to factor.
+
+        Parameters
+        ----------
+        params : NamedTuple
+            Parameters of the family, class axis first.
+
+        Returns
+        -------
+        NamedTuple
+            The same parameters, with more fields filled in.
+        """
         return params
 
     def compress(self, stats: Any, given: Family) -> Any:
-        """What `log_evidence` of a family like `given` needs of the statistics: they, or something smaller."""
+        """What `log_evidence` of a family like `given` needs of the statistics: they, or something smaller.
+
+        Parameters
+        ----------
+        stats : NamedTuple
+            Sufficient statistics, class axis first, as `stats` makes them.
+        given : Family
+            A family at some value of its hyperparameters.
+
+        Returns
+        -------
+        NamedTuple
+            For `log_evidence` alone.
+        """
         return stats
 
     def chart(self) -> Any:
@@ -366,11 +659,25 @@ class Family:
     # The rest of the protocol. Each family documents what differs.
 
     def stats(self, x: Any, r: Any) -> Any:
-        """Sufficient statistics of rows with class weights r."""
+        """Sufficient statistics of rows with class weights r.
+
+        Parameters
+        ----------
+        x : array (n, d)
+            Rows in the family's form; NaN (codes: -1) is a missing cell.
+        r : Labels or array (n, K)
+            Class weights of the rows.
+        """
         raise NotImplementedError
 
     def mle(self, stats: Any) -> Any:
-        """Maximum-likelihood parameters; NaN where they do not exist."""
+        """Maximum-likelihood parameters; NaN where they do not exist.
+
+        Parameters
+        ----------
+        stats : NamedTuple
+            Sufficient statistics, class axis first, as `stats` makes them.
+        """
         raise NotImplementedError
 
     def prior(self) -> Any:
@@ -378,23 +685,63 @@ class Family:
         raise NotImplementedError
 
     def observe(self, params: Any, y: Any, x: Any = None, lengths: Any = None) -> Any:
-        """NumPyro site ``x`` given classes y, inside a plate over rows; draws x if it is None."""
+        """NumPyro site ``x`` given classes y, inside a plate over rows; draws x if it is None.
+
+        Parameters
+        ----------
+        params : NamedTuple
+            Parameters of the family, class axis first.
+        y : int array (n,)
+            Class codes.
+        x : array (n, d), optional
+            Rows; None: drawn.
+        lengths : int array (n,), optional
+            Lengths of documents to draw.
+        """
         raise NotImplementedError
 
     def log_prob(self, params: Any, x: Any) -> Array:
-        """Log of p(x | y = k, parameters), shape (n, K); missing cells are integrated out."""
+        """Log of p(x | y = k, parameters), shape (n, K); missing cells are integrated out.
+
+        Parameters
+        ----------
+        params : NamedTuple
+            Parameters of the family, class axis first.
+        x : array (n, d)
+            Rows in the family's form; NaN (codes: -1) is a missing cell.
+        """
         raise NotImplementedError
 
     def log_likelihood(self, params: Any, stats: Any) -> Array:
-        """Sum of w ln p(x | y, parameters) from the statistics, without terms free of parameters."""
+        """Sum of w ln p(x | y, parameters) from the statistics, without terms free of parameters.
+
+        Parameters
+        ----------
+        params : NamedTuple
+            Parameters of the family, class axis first.
+        stats : NamedTuple
+            Sufficient statistics, class axis first, as `stats` makes them.
+        """
         raise NotImplementedError
 
     def log_density(self, params: Any) -> Array:
-        """Log density of parameters under this prior (or posterior), in the stated parameters."""
+        """Log density of parameters under this prior (or posterior), in the stated parameters.
+
+        Parameters
+        ----------
+        params : NamedTuple
+            Parameters of the family, class axis first.
+        """
         raise NotImplementedError
 
     def condition(self: F, stats: Any) -> F:
-        """The posterior after seeing statistics: the same type."""
+        """The posterior after seeing statistics: the same type.
+
+        Parameters
+        ----------
+        stats : NamedTuple
+            Sufficient statistics, class axis first, as `stats` makes them.
+        """
         raise NotImplementedError
 
     def mean(self) -> Any:
@@ -406,11 +753,23 @@ class Family:
         raise NotImplementedError
 
     def log_predictive(self, x: Any) -> Array:
-        """Log of E[p(x | y = k, parameters)], shape (n, K): parameters integrated out."""
+        """Log of E[p(x | y = k, parameters)], shape (n, K): parameters integrated out.
+
+        Parameters
+        ----------
+        x : array (n, d)
+            Rows in the family's form; NaN (codes: -1) is a missing cell.
+        """
         raise NotImplementedError
 
     def log_evidence(self, stats: Any) -> Array:
-        """Log of p(X | y): the marginal likelihood of the statistics under this prior."""
+        """Log of p(X | y): the marginal likelihood of the statistics under this prior.
+
+        Parameters
+        ----------
+        stats : NamedTuple
+            Sufficient statistics, class axis first, as `stats` makes them.
+        """
         raise NotImplementedError
 
     def log_loo(self, x: Any, y: Any, stats: Any, elsewhere: Elsewhere = None) -> np.ndarray:
@@ -418,15 +777,46 @@ class Family:
 
         The rows x are all of those in the statistics, or some; `elsewhere` is a function that gives the statistics of
         the others. It is called only where a downdate has lost its digits, so that the rest must be summed up anew.
+
+        Parameters
+        ----------
+        x : array (n, d)
+            Rows in the family's form; NaN (codes: -1) is a missing cell.
+        y : Labels
+            Class and weight of each row.
+        stats : NamedTuple
+            Sufficient statistics of all rows, class axis first, as `stats` makes them.
+        elsewhere : callable, optional
+            Gives the statistics of rows that are not among x.
         """
         raise NotImplementedError
 
     def draw(self, key: Any, n: int) -> Any:
-        """Independent draws of the parameters, n of them along a leading axis."""
+        """Independent draws of the parameters, n of them along a leading axis.
+
+        Parameters
+        ----------
+        key : JAX key or NumPy Generator
+            Source of randomness.
+        n : int
+            Number of draws.
+        """
         raise NotImplementedError
 
     def sample(self, params: Any, y: np.ndarray, key: Any, lengths: Any = None) -> Any:
-        """Rows x given classes y (n,): from the parameters, or from the predictive if they are None."""
+        """Rows x given classes y (n,): from the parameters, or from the predictive if they are None.
+
+        Parameters
+        ----------
+        params : NamedTuple or None
+            Parameters; None: integrated out.
+        y : int array (n,)
+            Class codes.
+        key : JAX key or NumPy Generator
+            Source of randomness.
+        lengths : int array (n,), optional
+            Lengths of documents.
+        """
         raise NotImplementedError
 
 

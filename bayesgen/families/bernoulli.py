@@ -96,6 +96,16 @@ class Bernoulli(Family):
         Concentrations (pseudo-counts) of ones and zeros. A posterior holds (K, V) arrays.
     n_classes, n_features : int
         Set by `init`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesgen.families import Bernoulli, Labels
+    >>> x, r = np.array([[1, 0], [1, 1], [0, 1]]), Labels(np.array([0, 0, 1]))
+    >>> prior = Bernoulli(a=1.0, b=1.0).init(x, n_classes=2)
+    >>> posterior = prior.condition(prior.stats(x, r))
+    >>> posterior.a.tolist(), posterior.b.tolist()
+    ([[3.0, 2.0], [1.0, 2.0]], [[1.0, 2.0], [2.0, 1.0]])
     """
 
     a: Any = 1.0
@@ -109,7 +119,13 @@ class Bernoulli(Family):
         return self.n_classes, self.n_features
 
     def concentrations(self) -> tuple[Array, Array]:
-        """A and b as (K, V) arrays."""
+        """A and b as (K, V) arrays.
+
+        Returns
+        -------
+        a, b : arrays (K, V)
+            Pseudo-counts of ones and of zeros.
+        """
         return dirichlet.broadcast(self.a, self.shape, "alpha"), dirichlet.broadcast(self.b, self.shape, "alpha")
 
     def check(self, x: Any, names: Names = None) -> None:

@@ -102,12 +102,22 @@ class Categorical(Family):
     ----------
     alpha : float or array, (d,) or (K, d); (K, S) after conditioning
         Concentration of each level.
-    n_levels : tuple of int
-        Number of levels of each column; from the largest code if `init` finds it empty.
     alpha_unknown : array (K, d) or None
         Concentration that an unknown level has; set by conditioning.
+    n_levels : tuple of int
+        Number of levels of each column; from the largest code if `init` finds it empty.
     n_classes, n_features : int
         Set by `init`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesgen.families import Categorical, Labels
+    >>> x, r = np.array([[0], [2], [1]]), Labels(np.array([0, 0, 1]))
+    >>> prior = Categorical(alpha=1.0).init(x, n_classes=2)
+    >>> posterior = prior.condition(prior.stats(x, r))
+    >>> posterior.alpha.tolist()
+    [[2.0, 1.0, 2.0], [1.0, 2.0, 1.0]]
     """
 
     alpha: Any = 1.0
@@ -137,7 +147,18 @@ class Categorical(Family):
         return np.repeat(np.arange(self.n_features), self.n_levels)
 
     def by_column(self, cells: Array) -> Array:
-        """Sums of (..., S) cells over the levels of each column: (..., d)."""
+        """Sums of (..., S) cells over the levels of each column: (..., d).
+
+        Parameters
+        ----------
+        cells : array (..., S)
+            Numbers of the levels of all columns, side by side.
+
+        Returns
+        -------
+        array (..., d)
+            Their sums.
+        """
         if namespace(cells) is np:
             out = np.zeros((*cells.shape[:-1], self.n_features))
             some = np.flatnonzero(self.n_levels)  # a column without levels has nothing to sum
@@ -147,7 +168,13 @@ class Categorical(Family):
         return cells @ (self.column_of[:, None] == np.arange(self.n_features)).astype(cells.dtype)
 
     def concentration(self) -> Array:
-        """Alpha as a (K, S) array."""
+        """Alpha as a (K, S) array.
+
+        Returns
+        -------
+        array (K, S)
+            Pseudo-counts of the levels of all columns, side by side.
+        """
         xp = namespace(self.alpha)
         alpha = xp.asarray(self.alpha, dtype=float)
         size = int(self.offsets[-1])

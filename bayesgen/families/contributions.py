@@ -37,7 +37,9 @@ from bayesgen._math import log_negative_binomial, log_poisson, log_rising, logsu
 from bayesgen.families.base import Family
 from bayesgen.families.bernoulli import Bernoulli
 from bayesgen.families.categorical import Categorical
-from bayesgen.families.gaussian import LOG_2PI, Diagonal, Gaussian
+from bayesgen.families.diagonal import Diagonal
+from bayesgen.families.diagonal_scores import LOG_2PI
+from bayesgen.families.gaussian import Gaussian
 from bayesgen.families.multinomial import Multinomial
 from bayesgen.families.multivariate import Multivariate
 from bayesgen.families.normal_scores import t_formula
@@ -294,7 +296,12 @@ def _normal_formula(q: np.ndarray, logdet: np.ndarray, size: np.ndarray) -> np.n
 
 
 def _chain(
-    x: np.ndarray, loc: np.ndarray, low: np.ndarray, matrix: np.ndarray, formula: Callable, most: tuple[int, int]
+    x: np.ndarray,
+    loc: np.ndarray,
+    low: np.ndarray,
+    matrix: np.ndarray,
+    formula: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
+    most: tuple[int, int],
 ) -> np.ndarray:
     """Shapley values of formula(q, ln |matrix|, size) of the leading columns, (S, n, d, K).
 

@@ -30,6 +30,16 @@ class Mixed(Family):
         Block names; the NumPyro sites of a block are called ``name.site``.
     n_classes, n_features : int
         Set by `init`; n_features counts the columns of all blocks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesgen.families import Bernoulli, Labels, Mixed, Poisson
+    >>> x, r = (np.array([[1], [0]]), np.array([[2.0], [5.0]])), Labels(np.array([0, 1]))
+    >>> prior = Mixed((Bernoulli(), Poisson()), ("seen", "count")).init(x, n_classes=2)
+    >>> posterior = prior.condition(prior.stats(x, r))
+    >>> posterior.log_predictive(x).shape
+    (2, 2)
     """
 
     blocks: tuple[Any, ...] = ()

@@ -13,7 +13,7 @@ import numpy as np
 
 from bayesgen import _kernels
 from bayesgen._math import Array, namespace, safe_divide, two_sum
-from bayesgen.families.base import Labels, Names, Weights, column_name
+from bayesgen.families.base import Labels, Names, Unlearned, Weights, column_name
 
 
 def pilot_means(pilot: Array, total: Array, weight: Array) -> tuple[Array, Array]:
@@ -60,8 +60,9 @@ NOISE = 100 * np.finfo(float).eps
 def remaining_scatter(whole: np.ndarray, leaving: np.ndarray) -> np.ndarray:
     """What is left of sums of squares; round-off is set to 0, and rows that were not part of them are refused."""
     left = whole - leaving
-    if (left < -1e-8 * whole).any() or ((whole == 0) & (leaving > 0)).any():
-        raise ValueError("these rows were not all learned: more scatter would leave than there is")
+    bad = (left < -1e-8 * whole) | ((whole == 0) & (leaving > 0))
+    if bad.any():
+        raise Unlearned(int(np.argwhere(bad)[0][-1]))
     return np.where(left <= NOISE * whole, 0.0, left)
 
 
@@ -103,14 +104,18 @@ def overall_mean(n: Array, mean: Array, low: Array) -> tuple[np.ndarray, np.ndar
     return two_sum(anchor, anchor_low + step)
 
 
-def default_variance(n: Array, mean: Array, low: Array, scatter: Array) -> np.ndarray:
-    """Pooled within-class variance of each column; the overall one if that is 0; 1 if that is 0 too."""
+def default_variance(n: Array, mean: Array, low: Array, scatter: Array, overall: Any) -> np.ndarray:
+    """Pooled within-class variance of each column; the overall one if that is 0; 1 if that is 0 too.
+
+    `overall` is the `overall_mean` of the classes.
+    """
     total = np.broadcast_to(n, np.shape(mean)).sum(axis=0)
     within = safe_divide(scatter, total, empty=0.0)
-    high, rest = overall_mean(n, mean, low)
-    between = (n * np.where(n > 0, difference(mean, low, high, rest), 0.0) ** 2).sum(axis=0)
-    overall = safe_divide(scatter + between, total, empty=0.0)
-    return np.where(within > 0, within, np.where(overall > 0, overall, 1.0))
+    if (within > 0).all():
+        return within
+    between = (n * np.where(n > 0, difference(mean, low, *overall), 0.0) ** 2).sum(axis=0)
+    whole = safe_divide(scatter + between, total, empty=0.0)
+    return np.where(within > 0, within, np.where(whole > 0, whole, 1.0))
 
 
 def check_scale(x: Any, scatter: np.ndarray, names: Names) -> None:

@@ -52,6 +52,8 @@ NO_WORDS = (
     "inference='mean' or 'exact' with alpha > 0"
 )
 
+LONG_DOCUMENT = 1000  # words; a longer one, if also longer than the vocabulary, is drawn by its word probabilities
+
 __all__ = ["Multinomial", "MultinomialParams", "MultinomialStats"]
 
 
@@ -140,6 +142,16 @@ class Multinomial(Family):
         Whether p(x) includes the multinomial coefficient.
     n_classes, n_features : int
         Set by `init`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesgen.families import Multinomial, Labels
+    >>> x, r = np.array([[2, 1], [0, 3]]), Labels(np.array([0, 1]))
+    >>> prior = Multinomial(alpha=1.0).init(x, n_classes=2)
+    >>> posterior = prior.condition(prior.stats(x, r))
+    >>> posterior.alpha.tolist()
+    [[3.0, 2.0], [1.0, 4.0]]
     """
 
     alpha: Any = 1.0
@@ -148,7 +160,13 @@ class Multinomial(Family):
     n_features: int = static(default=0)
 
     def concentration(self) -> Array:
-        """Alpha as a (K, V) array."""
+        """Alpha as a (K, V) array.
+
+        Returns
+        -------
+        array (K, V)
+            Pseudo-counts.
+        """
         return dirichlet.broadcast(self.alpha, (self.n_classes, self.n_features), "alpha")
 
     def check(self, x: Any, names: Names = None) -> None:
@@ -214,7 +232,8 @@ class Multinomial(Family):
 
     def log_prob(self, params: MultinomialParams, x: Any) -> Array:
         """See `Family.log_prob`."""
-        return contract(x, params.log_prob) + self._coefficient(x)
+        out = contract(x, params.log_prob)
+        return out + self._coefficient(x) if self.coefficient else out
 
     def mle(self, stats: MultinomialStats) -> MultinomialParams:
         """Relative frequencies of the words; NaN for a class without words."""
@@ -386,9 +405,18 @@ class Multinomial(Family):
         rng = generator(key)
         lengths = np.broadcast_to(np.asarray(lengths, dtype=np.int64), (len(y),))
         out = np.zeros((len(y), self.n_features))
+        long = lengths > max(self.n_features, LONG_DOCUMENT)
         for k in np.unique(y):
+            rows = np.flatnonzero((y == k) & long)
+            if rows.size:
+                if params is not None:
+                    log_prob = params.log_prob[k]
+                else:
+                    log_prob = log_gamma_draws(rng, self.concentration()[k], (len(rows), self.n_features))
+                prob = np.exp(log_prob - log_prob.max(axis=-1, keepdims=True))
+                out[rows] = rng.multinomial(lengths[rows], prob / prob.sum(axis=-1, keepdims=True))
             # Token by token: a draw of all probabilities visits every word of the vocabulary for each document.
-            rows = np.flatnonzero(y == k)
+            rows = np.flatnonzero((y == k) & ~long)
             if params is not None:
                 edges = np.cumsum(np.exp(params.log_prob[k]))
                 words = np.searchsorted(edges[:-1] / edges[-1], rng.random(int(lengths[rows].sum())), side="right")

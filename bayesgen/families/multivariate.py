@@ -26,7 +26,8 @@ from bayesgen.families.base import (
     own_class,
 )
 from bayesgen.families.covariance_chart import CovarianceChart, FactoredParams, factor_of
-from bayesgen.families.gaussian import LOG_2PI, Diagonal, GaussianStats
+from bayesgen.families.diagonal import Diagonal, GaussianStats
+from bayesgen.families.diagonal_scores import LOG_2PI
 from bayesgen.families.moments import (
     align_constant,
     check_scale,
@@ -41,6 +42,7 @@ from bayesgen.families.moments import (
     weighted_parts,
 )
 from bayesgen.families.normal_scores import (
+    Formula,
     log_likelihood_by_pattern,
     normal_formula,
     score,
@@ -98,10 +100,18 @@ class Multivariate(Family):
     # ---- hyperparameters
 
     def hyper(self) -> tuple[Array, Array, Array]:
-        """Location (high, low), (K, d), and mean precision, (K,)."""
+        """Location (high, low), (K, d), and mean precision, (K,).
+
+        Returns
+        -------
+        loc, loc_low : arrays (K, d)
+            The mean is their sum.
+        mean_precision : array (K,)
+            In rows.
+        """
         size = (self.n_classes, self.n_features)
-        loc = dirichlet.broadcast(self.loc, size, "mean")
-        low = dirichlet.broadcast(self.loc_low, size, "mean_low")
+        loc = dirichlet.broadcast(self.loc, size, "mean of the prior")
+        low = dirichlet.broadcast(self.loc_low, size, "mean_low of the prior")
         xp = namespace(self.mean_precision)
         return loc, low, xp.broadcast_to(xp.asarray(self.mean_precision, dtype=float), (self.n_classes,))
 
@@ -110,18 +120,21 @@ class Multivariate(Family):
 
     def resolve(self, stats: MultivariateGaussianStats) -> Any:
         """See `Family.resolve`: location the overall mean, df d + 2, E[covariance] the pooled variances."""
+        if not any(part is None for part in (self.loc, self.df, self.scale)):
+            return self
         changes: dict[str, Any] = {}
         d = self.n_features
         columns = column_stats(stats)
+        overall = overall_mean(*columns[:3])
         if self.loc is None:
-            changes["loc"], changes["loc_low"] = overall_mean(*columns[:3])
+            changes["loc"], changes["loc_low"] = overall
         if self.df is None:
             changes["df"] = d + 2.0
         if self.scale is None:
             df = np.asarray(changes.get("df", self.df), dtype=float)
-            v = default_variance(*columns[:3], columns.scatter.sum(axis=0))
+            v = default_variance(*columns[:3], columns.scatter.sum(axis=0), overall)
             changes["scale"] = (df[..., None, None] - d - 1.0) * np.diag(v)
-        return self.replace(**changes) if changes else self
+        return self.replace(**changes)
 
     def learn(self, stats: MultivariateGaussianStats) -> Any:
         """See `Family.learn`: mean precision and degrees of freedom, with the scale that keeps E[covariance]."""
@@ -181,7 +194,7 @@ class Multivariate(Family):
 
     # ---- statistics and likelihood
 
-    _moments: Callable
+    _moments: Callable[..., tuple[np.ndarray, ...]]
 
     def stats(self, x: Any, r: Any, names: Names = None) -> Stats:
         """See `Family.stats`; `PatternStats` of rows with missing cells."""
@@ -315,9 +328,14 @@ class Multivariate(Family):
         """See `Family.log_predictive`: multivariate t."""
         loc, low, kappa = self.hyper()
         df, scale = self.inverse_wishart()
-        factor = self._factor if namespace(scale) is np else None
         xp = namespace(x, loc, low, kappa, df, scale)
-        return score(x, loc, low, scale, t_formula(df - self.n_features + 1.0, kappa), xp, factor)
+        formula = self._t_formula if xp is np else t_formula(df - self.n_features + 1.0, kappa)
+        return score(x, loc, low, scale, formula, xp, self._factor if namespace(scale) is np else None)
+
+    @cached_property
+    def _t_formula(self) -> Formula:
+        """See `log_predictive`; it keeps its constants."""
+        return t_formula(self.inverse_wishart()[0] - self.n_features + 1.0, self.hyper()[2])
 
     def _inverse_wishart_draws(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """Square roots B with B'B ~ inverse-Wishart, (n, ..., d, d), by Bartlett's decomposition."""
@@ -516,12 +534,19 @@ class Multivariate(Family):
         if has_missing(x):
             return self._loo_of_observed(x, codes, w, stats, elsewhere)
         post = prior.condition(stats)
-        out = np.empty((x.shape[0], self.n_classes))
-        for rows in _kernels.row_blocks(x.shape[0], self.n_features, cells=1 << 17):
-            block = np.asarray(_kernels.rows(x, rows), dtype=float)
-            out[rows], lost = post._downdate(block, codes[rows], w[rows])
-            for i in np.flatnonzero(lost):
-                out[rows.start + i] = prior._recompute(x, codes, w, rows.start + i, elsewhere)
+        lost: list[int] = []
+
+        def work(block: slice, buffers: _kernels.Buffers) -> np.ndarray:
+            rows = np.asarray(_kernels.rows(x, block), dtype=float)
+            with np.errstate(all="ignore"):
+                out, gone = post._downdate(rows, codes[block], w[block], buffers)
+            lost.extend(block.start + np.flatnonzero(gone))
+            return out
+
+        with _kernels.blas_beside(len(codes)):
+            out = _kernels.score_blocks(work, len(codes), self.n_classes, self.n_features)
+        for i in lost:
+            out[i] = prior._recompute(x, codes, w, i, elsewhere)
         return out
 
     def _loo_of_observed(
@@ -535,13 +560,12 @@ class Multivariate(Family):
         out[~np.isnan(dense(x)).all(axis=1)] = self.log_loo(rows, labels, stats, elsewhere)
         return out
 
-    def _own_parts(self, x: np.ndarray, k: np.ndarray, w: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Kappa - w, its ratio, c, s and the downdated own form of each row; own is W(x - m_k), (n, d)."""
+    def _own_parts(self, k: np.ndarray, w: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Kappa - w, its ratio, c, s and the downdated own form of each row; q is |W(x - m_k)|^2, (n,)."""
         _, _, kappa = self.hyper()
         left = kappa[k] - w
         ratio = safe_divide(kappa[k], left)
         c = w * ratio
-        q = (own * own).sum(axis=1)
         s = 1.0 - c * q
         safe = np.where(s > 0, s, 1.0)
         return left, c, s, ratio**2 * q / safe, safe

@@ -35,12 +35,14 @@ from bayesgen.families.base import (
     static,
 )
 from bayesgen.families.covariance_chart import factor_of
-from bayesgen.families.gaussian import LOST_DIGITS, Diagonal
+from bayesgen.families.diagonal import LOST_DIGITS, Diagonal
+from bayesgen.families.diagonal_scores import NEAR
 from bayesgen.families.multivariate import Multivariate, MultivariateGaussianParams
 from bayesgen.families.normal_scores import (
     LOG_PI,
     linear_score,
     t_formula,
+    whiten,
 )
 from bayesgen.families.normal_statistics import (
     MultivariateGaussianStats,
@@ -71,6 +73,16 @@ class MultivariateGaussian(Multivariate):
         Psi_0. None: (df - d - 1) times the diagonal of pooled variances, so that E[Sigma] is that diagonal.
     n_classes, n_features : int
         Set by `init`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesgen.families import MultivariateGaussian, Labels
+    >>> x, r = np.array([[1.0, 0.0], [3.0, 1.0], [0.0, 1.0]]), Labels(np.array([0, 0, 1]))
+    >>> prior = MultivariateGaussian(loc=0.0, mean_precision=1.0, df=4.0, scale=np.eye(2)).init(x, n_classes=2)
+    >>> posterior = prior.condition(prior.stats(x, r))
+    >>> posterior.df.item(), posterior.scale.round(4).tolist()
+    (7.0, [[5.6667, 1.6667], [1.6667, 2.1667]])
     """
 
     loc: Any = None
@@ -197,23 +209,43 @@ class MultivariateGaussian(Multivariate):
             + log_multigamma_ratio(df, n, d)
         )
 
-    def _downdate(self, x: np.ndarray, k: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _downdate(
+        self, x: np.ndarray, k: np.ndarray, w: np.ndarray, buffers: _kernels.Buffers
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Leave-one-out of rows x of classes k and weights w, and which of them lost their digits."""
-        loc, low, kappa = self.hyper()
-        inverse, logdet = self._factor
+        _, _, kappa = self.hyper()
+        _, logdet = self._factor
         d = self.n_features
-        own = ((x - loc[k]) - low[k]) @ inverse.T
-        left, c, s, own_form, safe = self._own_parts(x, k, w, own)
+        q, form, cross = self._own_and_others(x, k, buffers)
+        left, c, s, own_form, safe = self._own_parts(k, w, q)
         df = self.inverse_wishart()[0] - w - d + 1.0
         exists = (left > 0) & (s > 0) & (df > 0)
         df = np.where(exists, df, 1.0)
-        out = np.empty((len(x), self.n_classes))
-        for other_class in range(self.n_classes):
-            mine = k == other_class
-            other = ((x - loc[other_class]) - low[other_class]) @ inverse.T
-            cross = (other * own).sum(axis=1)
-            form = np.where(mine, own_form, (other * other).sum(axis=1) + c * cross**2 / safe)
-            precision = np.where(mine & exists, left, kappa[other_class])
-            out[:, other_class] = t_formula(df, precision)(form, logdet + np.log(safe), d)
+        mine = k[:, None] == np.arange(self.n_classes)
+        form = np.where(mine, own_form[:, None], form + (c / safe)[:, None] * cross**2)
+        precision = np.where(mine & exists[:, None], left[:, None], kappa)
+        out = t_formula(df[:, None], precision)(form, (logdet + np.log(safe))[:, None], d)
         out[~exists] = np.nan
         return out, (left > 0) & (s < LOST_DIGITS)
+
+    def _own_and_others(self, x: np.ndarray, k: np.ndarray, buffers: _kernels.Buffers) -> tuple[np.ndarray, ...]:
+        """|z_k|^2 (n,) of the own class, |z_j|^2 and z_k'z_j (n, K) of all; z_j is the row whitened about m_j.
+
+        Of near classes z_j = z_k + (a_k - a_j), with a_j the whitened means: one product with these, none of rows for
+        each class.
+        """
+        loc, low, _ = self.hyper()
+        inverse, _ = self._factor
+        means = ((loc - loc[0]) + (low - low[0])) @ inverse.T
+        if not np.square(means).sum(axis=1).max() <= NEAR**2:
+            own = ((x - loc[k]) - low[k]) @ inverse.T
+            others = [((x - loc[j]) - low[j]) @ inverse.T for j in range(self.n_classes)]
+            form = np.stack([(z * z).sum(axis=1) for z in others], axis=1)
+            return (own * own).sum(axis=1), form, np.stack([(z * own).sum(axis=1) for z in others], axis=1)
+        own = whiten(x, loc[0], low[0] @ inverse.T, np.asfortranarray(inverse), buffers)
+        own -= means[k]
+        q = np.einsum("ij,ij->i", own, own)
+        along = own @ means.T
+        step = along[np.arange(len(k)), k][:, None] - along
+        apart = np.square(means[:, None] - means).sum(axis=-1)
+        return q, np.maximum(q[:, None] + 2.0 * step + apart[k], 0.0), q[:, None] + step

@@ -7,18 +7,23 @@ patterns by a matrix product each, many rare ones by stacks of small products.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
+from scipy.linalg.blas import dtrmm
 
 from bayesgen import _kernels
 from bayesgen._linalg import inverse_factor
 from bayesgen._math import Array, log_rising, namespace
 from bayesgen.families.base import dense
-from bayesgen.families.gaussian import LOG_2PI, NEAR
+from bayesgen.families.diagonal_scores import LOG_2PI, NEAR
 from bayesgen.families.normal_statistics import PatternStats, distinct, has_missing
 
-__all__ = ["linear_score", "log_likelihood_by_pattern", "observed_factor", "score", "t_formula"]
+__all__ = ["Formula", "linear_score", "log_likelihood_by_pattern", "observed_factor", "score", "t_formula", "whiten"]
+
+Forms = Callable[[Array, _kernels.Buffers], Array]  # rows (n, d) to quadratic forms (n, K)
+Formula = Callable[[Array, Array, Any], Array]  # quadratic form, ln det and number of columns to a log density
 
 LOG_PI = float(np.log(np.pi))
 FAR = 256.0  # standard deviations between class means that a linear score may span
@@ -37,7 +42,7 @@ def observed_factor(matrix: Array, observed: Array) -> tuple[Array, Array]:
     return xp.where(block, inverse, 0.0), logdet
 
 
-def _forms(loc: Array, low: Array, inverse: Array, xp: Any) -> Callable[[Array], Array]:
+def _forms(loc: Array, low: Array, inverse: Array, xp: Any) -> Forms:
     """Quadratic forms |W (x - m_k)|^2 of rows x, as a function that gives (n, K); W is (d, d) or (K, d, d).
 
     Where the means are within `NEAR` standard deviations of each other, rows are centred once, and the means are taken
@@ -49,9 +54,9 @@ def _forms(loc: Array, low: Array, inverse: Array, xp: Any) -> Callable[[Array],
         offset = (((loc - centre) + (low - low[0]))[:, None] @ turned)[:, 0]
         if (offset * offset).sum(axis=1).max(initial=0.0) <= NEAR**2:
             rest = low[0] @ turned  # the low-order part of the centre
-            return _near_shared(centre, rest, offset, turned) if shared else _near_forms(centre, offset + rest, turned)
+            return _near_shared(centre, rest, offset, inverse) if shared else _near_forms(centre, offset + rest, turned)
 
-    def forms(x: Array) -> Array:
+    def forms(x: Array, _: _kernels.Buffers) -> Array:
         out = []
         for k in range(len(loc)):
             z = ((x - loc[k]) - low[k]) @ (inverse if shared else inverse[k]).T
@@ -61,14 +66,23 @@ def _forms(loc: Array, low: Array, inverse: Array, xp: Any) -> Callable[[Array],
     return forms
 
 
-def _near_shared(centre: np.ndarray, rest: np.ndarray, offset: np.ndarray, turned: np.ndarray) -> Callable:
-    """|z|^2 - 2 z'm_k + |m_k|^2, with z the whitened row."""
-    square = (offset * offset).sum(axis=1)
+def whiten(
+    x: np.ndarray, centre: np.ndarray, rest: np.ndarray, lower: np.ndarray, buffers: _kernels.Buffers
+) -> np.ndarray:
+    """Rows W(x - c) - rest, (n, d), in a buffer; W is lower triangular, in column order."""
+    z = np.subtract(x, centre, out=buffers("rows", *x.shape))
+    z = dtrmm(1.0, lower, z.T, lower=1, overwrite_b=1).T  # half the work of a product of full matrices
+    z -= rest
+    return z
 
-    def forms(x: np.ndarray) -> np.ndarray:
-        z = (x - centre) @ turned
-        z -= rest
-        out = z @ (-2.0 * offset.T)
+
+def _near_shared(centre: np.ndarray, rest: np.ndarray, offset: np.ndarray, inverse: np.ndarray) -> Forms:
+    """|z|^2 - 2 z'm_k + |m_k|^2, with z the whitened row; the factor W is lower triangular."""
+    square, cross, lower = (offset * offset).sum(axis=1), -2.0 * offset.T, np.asfortranarray(inverse)
+
+    def forms(x: np.ndarray, buffers: _kernels.Buffers) -> np.ndarray:
+        z = whiten(x, centre, rest, lower, buffers)
+        out = np.matmul(z, cross, out=buffers("forms", len(x), len(offset)))
         out += np.einsum("ij,ij->i", z, z)[:, None]
         out += square
         return np.maximum(out, 0.0, out=out)
@@ -76,13 +90,14 @@ def _near_shared(centre: np.ndarray, rest: np.ndarray, offset: np.ndarray, turne
     return forms
 
 
-def _near_forms(centre: np.ndarray, offset: np.ndarray, turned: np.ndarray) -> Callable:
+def _near_forms(centre: np.ndarray, offset: np.ndarray, turned: np.ndarray) -> Forms:
     """The product of rows with the factors of all classes side by side."""
     n_classes, d = offset.shape
     wide = np.ascontiguousarray(np.moveaxis(turned, 0, 1)).reshape(d, n_classes * d)
 
-    def forms(x: np.ndarray) -> np.ndarray:
-        z = (x - centre) @ wide
+    def forms(x: np.ndarray, buffers: _kernels.Buffers) -> np.ndarray:
+        z = np.subtract(x, centre, out=buffers("rows", *x.shape))
+        z = np.matmul(z, wide, out=buffers("wide", len(x), n_classes * d))
         z -= offset.ravel()
         z = z.reshape(-1, n_classes, d)
         return np.einsum("ikj,ikj->ik", z, z)
@@ -90,7 +105,7 @@ def _near_forms(centre: np.ndarray, offset: np.ndarray, turned: np.ndarray) -> C
     return forms
 
 
-def score(x: Any, loc: Array, low: Array, matrix: Array, formula: Callable, xp: Any, factor: Any = None) -> Array:
+def score(x: Any, loc: Array, low: Array, matrix: Array, formula: Formula, xp: Any, factor: Any = None) -> Array:
     """formula(q, ln|matrix|, number of observed columns), shape (n, K); NaN cells are integrated out."""
     inverse, logdet = inverse_factor(matrix) if factor is None else factor
     n_classes, d = loc.shape
@@ -98,10 +113,10 @@ def score(x: Any, loc: Array, low: Array, matrix: Array, formula: Callable, xp: 
         return _score_by_pattern(np.asarray(dense(x), dtype=float), loc, low, matrix, formula, (inverse, logdet))
     forms = _forms(loc, low, inverse, xp)
     if xp is not np:
-        return formula(forms(x), logdet, d)
+        return formula(forms(x, _kernels.Buffers()), logdet, d)
 
-    def work(block: slice) -> np.ndarray:
-        return formula(forms(np.asarray(_kernels.rows(x, block), dtype=float)), logdet, d)
+    def work(block: slice, buffers: _kernels.Buffers) -> np.ndarray:
+        return formula(forms(np.asarray(_kernels.rows(x, block), dtype=float), buffers), logdet, d)
 
     return _kernels.score_blocks(work, x.shape[0], n_classes, d if inverse.ndim == 2 else d * n_classes)
 
@@ -119,13 +134,17 @@ def linear_score(x: Any, loc: np.ndarray, low: np.ndarray, inverse: np.ndarray) 
     weights = offset @ inverse
     constant = -0.5 * square - weights @ low[0]
 
-    def work(block: slice) -> np.ndarray:
-        return (np.asarray(_kernels.rows(x, block), dtype=float) - centre) @ weights.T + constant
+    def work(block: slice, buffers: _kernels.Buffers) -> np.ndarray:
+        rows = _kernels.rows(x, block)
+        residual = np.subtract(rows, centre, out=buffers("rows", *rows.shape))
+        out = np.matmul(residual, weights.T, out=buffers("scores", len(rows), len(loc)))
+        out += constant
+        return out
 
     return _kernels.score_blocks(work, x.shape[0], len(loc), len(centre))
 
 
-def _score_by_pattern(x: np.ndarray, loc: Array, low: Array, matrix: Array, formula: Callable, whole: Any) -> Array:
+def _score_by_pattern(x: np.ndarray, loc: Array, low: Array, matrix: Array, formula: Formula, whole: Any) -> Array:
     """See `score`; `whole` is the factor of the whole matrix."""
     patterns, which = distinct(~np.isnan(x))
     order = np.argsort(which, kind="stable")
@@ -137,9 +156,9 @@ def _score_by_pattern(x: np.ndarray, loc: Array, low: Array, matrix: Array, form
         seen = np.flatnonzero(patterns[p])
         index = order[begins[p] : begins[p + 1]]
         inverse, logdet = whole if patterns[p].all() else inverse_factor(matrix[..., seen[:, None], seen])
-        forms = _forms(loc[:, seen], low[:, seen], inverse, np)
+        forms, buffers = _forms(loc[:, seen], low[:, seen], inverse, np), _kernels.Buffers()
         for block in _kernels.row_blocks(len(index), len(seen) * (1 if inverse.ndim == 2 else len(loc))):
-            out[index[block]] = formula(forms(x[index[block]][:, seen]), logdet, len(seen))
+            out[index[block]] = formula(forms(x[index[block]][:, seen], buffers), logdet, len(seen))
     rare = np.flatnonzero(something & (sizes < COMMON))
     stack = max(1, STACK_CELLS // (COMMON * matrix.size))
     for i in range(0, len(rare), stack):
@@ -150,7 +169,7 @@ def _score_by_pattern(x: np.ndarray, loc: Array, low: Array, matrix: Array, form
 
 
 def _stacked(
-    x: np.ndarray, patterns: np.ndarray, sizes: np.ndarray, loc: Array, low: Array, matrix: Array, formula: Callable
+    x: np.ndarray, patterns: np.ndarray, sizes: np.ndarray, loc: Array, low: Array, matrix: Array, formula: Formula
 ) -> np.ndarray:
     """Scores of rows of several patterns, `sizes` of each, one after the other."""
     kinds = matrix.ndim - 2  # 1 where each class has a matrix of its own
@@ -165,14 +184,25 @@ def _stacked(
     return formula((z * z).sum(axis=-1), logdet[which], patterns.sum(axis=1)[which][:, None])
 
 
-def t_formula(df: Array, kappa: Array) -> Callable:
+def t_formula(df: Array, kappa: Array) -> Formula:
     """Log density of the predictive t; df (eta) is () or (K,), kappa (K,)."""
     shrink = kappa / (kappa + 1.0)
 
+    def constant(size: Any, xp: Any) -> Array:
+        return log_rising(df / 2, size / 2) - 0.5 * size * (LOG_PI + xp.log1p(1.0 / kappa))
+
+    known = cache(lambda size: constant(size, np))
+
     def formula(q: Array, logdet: Array, size: Any) -> Array:
         xp = namespace(df, kappa, q)
-        norm = log_rising(df / 2, size / 2) - 0.5 * size * (LOG_PI + xp.log1p(1.0 / kappa)) - 0.5 * logdet
-        return norm - 0.5 * (df + size) * xp.log1p(shrink * q)
+        power = -0.5 * (df + size)
+        if xp is not np or np.ndim(size):
+            return constant(size, xp) - 0.5 * logdet + power * xp.log1p(shrink * q)
+        out = np.asarray(shrink * q)
+        np.log1p(out, out=out)
+        out *= power
+        out += known(size) - 0.5 * logdet
+        return out
 
     return formula
 

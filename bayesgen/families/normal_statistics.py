@@ -16,7 +16,7 @@ from bayesgen import _kernels
 from bayesgen._math import Array
 from bayesgen.exceptions import UndefinedNumberError
 from bayesgen.families.base import Labels, dense
-from bayesgen.families.gaussian import GaussianStats
+from bayesgen.families.diagonal import GaussianStats
 from bayesgen.families.moments import difference, overall_mean, pilot_means
 
 __all__ = ["MultivariateGaussianStats", "PatternStats", "Stats"]

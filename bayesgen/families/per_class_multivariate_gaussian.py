@@ -11,7 +11,8 @@ from bayesgen._linalg import log_det_growth
 from bayesgen._math import Array, log_multigamma_ratio, namespace, safe_divide
 from bayesgen.families.base import family, static
 from bayesgen.families.covariance_chart import factor_of
-from bayesgen.families.gaussian import LOST_DIGITS, Diagonal, Gaussian
+from bayesgen.families.diagonal import LOST_DIGITS, Diagonal
+from bayesgen.families.gaussian import Gaussian
 from bayesgen.families.multivariate import Multivariate, MultivariateGaussianParams
 from bayesgen.families.normal_scores import LOG_PI, t_formula
 from bayesgen.families.normal_statistics import MultivariateGaussianStats, refuse_missing
@@ -32,6 +33,16 @@ class PerClassMultivariateGaussian(Multivariate):
         Psi_0. None: as in `MultivariateGaussian`, the same for every class.
     n_classes, n_features : int
         Set by `init`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesgen.families import PerClassMultivariateGaussian, Labels
+    >>> x, r = np.array([[1.0, 0.0], [3.0, 1.0], [0.0, 1.0]]), Labels(np.array([0, 0, 1]))
+    >>> prior = PerClassMultivariateGaussian(loc=0.0, mean_precision=1.0, df=4.0, scale=np.eye(2)).init(x, n_classes=2)
+    >>> posterior = prior.condition(prior.stats(x, r))
+    >>> posterior.df.tolist()
+    [6.0, 5.0]
     """
 
     loc: Any = None
@@ -142,7 +153,7 @@ class PerClassMultivariateGaussian(Multivariate):
             + log_multigamma_ratio(df, n, d)
         ).sum()
 
-    def _downdate(self, x: np.ndarray, k: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _downdate(self, x: np.ndarray, k: np.ndarray, w: np.ndarray, _: Any) -> tuple[np.ndarray, np.ndarray]:
         """See `MultivariateGaussian._downdate`: only the own class changes."""
         loc, low, _ = self.hyper()
         inverse, logdet = self._factor
@@ -152,7 +163,7 @@ class PerClassMultivariateGaussian(Multivariate):
         own = np.empty_like(residual)
         for c in np.unique(k):
             own[k == c] = residual[k == c] @ inverse[c].T
-        left, _, s, form, safe = self._own_parts(x, k, w, own)
+        left, _, s, form, safe = self._own_parts(k, w, np.einsum("ij,ij->i", own, own))
         df = self.inverse_wishart()[0][k] - w - d + 1.0
         exists = (left > 0) & (s > 0) & (df > 0)
         formula = t_formula(np.where(exists, df, 1.0), np.where(exists, left, 1.0))

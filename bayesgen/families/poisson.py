@@ -134,6 +134,16 @@ class Poisson(Family):
         Gamma shape and rate of the prior. A posterior holds (K, d) arrays.
     n_classes, n_features : int
         Set by `init`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesgen.families import Poisson, Labels
+    >>> x, r = np.array([[1.0], [3.0]]), Labels(np.array([0, 1]))
+    >>> prior = Poisson(shape=1.0, rate=1.0).init(x, n_classes=2)
+    >>> posterior = prior.condition(prior.stats(x, r))
+    >>> posterior.shape.ravel().tolist(), posterior.rate.ravel().tolist()
+    ([2.0, 4.0], [2.0, 2.0])
     """
 
     shape: Any = 1.0
@@ -142,9 +152,17 @@ class Poisson(Family):
     n_features: int = static(default=0)
 
     def hyper(self) -> tuple[Array, Array]:
-        """Shape and rate as (K, d) arrays."""
+        """Shape and rate as (K, d) arrays.
+
+        Returns
+        -------
+        shape, rate : arrays (K, d)
+            Of the gamma distribution.
+        """
         size = (self.n_classes, self.n_features)
-        return dirichlet.broadcast(self.shape, size, "shape"), dirichlet.broadcast(self.rate, size, "rate")
+        return dirichlet.broadcast(self.shape, size, "shape of the prior"), dirichlet.broadcast(
+            self.rate, size, "rate of the prior"
+        )
 
     def check(self, x: Any, names: Names = None) -> None:
         """See `Family.check`: counts are not negative (NaN: not known)."""

@@ -10,7 +10,7 @@ from bayesgen._math import Array, log_rising, namespace, safe_divide, special
 from bayesgen._random import generator
 from bayesgen.families import dirichlet
 from bayesgen.families.base import Elsewhere, Labels, Problem, family, no_spread, own_class, static
-from bayesgen.families.gaussian import LOST_DIGITS, Diagonal, GaussianParams, GaussianStats, condition_column
+from bayesgen.families.diagonal import LOST_DIGITS, Diagonal, GaussianParams, GaussianStats, condition_column
 
 __all__ = ["SharedVarianceGaussian"]
 
@@ -26,6 +26,16 @@ class SharedVarianceGaussian(Diagonal):
         a and b of the inverse-gamma of each column.
     n_classes, n_features : int
         Set by `init`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesgen.families import SharedVarianceGaussian, Labels
+    >>> x, r = np.array([[1.0], [3.0], [0.0]]), Labels(np.array([0, 0, 1]))
+    >>> prior = SharedVarianceGaussian(loc=0.0, mean_precision=1.0, shape=2.0, scale=1.0).init(x, n_classes=2)
+    >>> posterior = prior.condition(prior.stats(x, r))
+    >>> posterior.shape.round(4).ravel().tolist()
+    [3.5]
     """
 
     loc: Any = None
@@ -37,9 +47,17 @@ class SharedVarianceGaussian(Diagonal):
     n_features: int = static(default=0)
 
     def inverse_gamma(self) -> tuple[Array, Array]:
-        """Shape and scale as (d,) arrays."""
+        """Shape and scale as (d,) arrays.
+
+        Returns
+        -------
+        shape, scale : arrays (d,)
+            Of the inverse-gamma distribution.
+        """
         size = (self.n_features,)
-        return dirichlet.broadcast(self.shape, size, "shape"), dirichlet.broadcast(self.scale, size, "scale")
+        return dirichlet.broadcast(self.shape, size, "shape of the prior"), dirichlet.broadcast(
+            self.scale, size, "scale of the prior"
+        )
 
     def dims(self) -> dict[str, tuple[str, ...]]:
         """See `Family.dims`."""

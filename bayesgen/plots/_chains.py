@@ -92,13 +92,22 @@ def rank(
 
     Parameters
     ----------
-    estimator, var_name, ax, coords, feature_names
+    estimator, var_name, ax, coords
         As in `trace`.
     n_bins : int, default=20
+        Bars of each histogram.
+    feature_names
+        As in `trace`.
 
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> from bayesgen import GaussianNB, plots
+    >>> model = GaussianNB(inference="nuts").fit([[1.0], [1.4], [5.2], [6.0]], [0, 0, 1, 1])  # doctest: +SKIP
+    >>> ax = plots.rank(model, "mean", coords={"class": 1})  # doctest: +SKIP
 
     References
     ----------

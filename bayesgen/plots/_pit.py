@@ -13,7 +13,7 @@ from bayesgen.estimators import _labels
 from bayesgen.exceptions import UndefinedNumberError
 from bayesgen.families._all import Bernoulli, Multinomial, Poisson
 from bayesgen.families.base import dense
-from bayesgen.families.gaussian import Diagonal
+from bayesgen.families.diagonal import Diagonal
 from bayesgen.families.multivariate import Multivariate
 from bayesgen.plots._calibration import loo_proba
 from bayesgen.plots._predictive_check import _column

@@ -224,7 +224,7 @@ def _observed_lengths(base: Any, x: Any) -> np.ndarray | None:
     return np.asarray(x.sum(axis=1)).ravel().astype(np.int64)
 
 
-def _in_blocks(measure: Callable, rows: Callable, n: int, d: int) -> np.ndarray:
+def _in_blocks(measure: Callable[[Any], Any], rows: Callable[[slice], Any], n: int, d: int) -> np.ndarray:
     """A statistic of n rows of d columns, some rows after others so that they may be dense."""
     step = max(1, DRAW_CELLS // max(1, d))
     out = [np.asarray(measure(rows(slice(i, min(i + step, n)))), dtype=float) for i in range(0, n, step)]

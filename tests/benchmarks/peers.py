@@ -137,6 +137,7 @@ def documents(n: int, n_words: int, n_classes: int) -> tuple[Any, np.ndarray]:
     words = np.minimum((n_words ** rng.random(lengths.sum()) - 1).astype(np.int64), n_words - 1)
     words = (words + 37 * np.repeat(y, lengths) * (rng.random(len(words)) < 0.2)) % n_words
     X = sp.coo_array((np.ones(len(words)), (np.repeat(np.arange(n), lengths), words)), shape=(n, n_words)).tocsr()
+    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
     return X, y
 
 
