@@ -512,7 +512,7 @@ for x in (holes, constant):
 for x, options, expected in (
     (infinite, {}, "rows 250 to 500 of X: Input X contains infinity: column 3, row 51"),
     (-counts, {}, "rows 0 to 250 of X: Negative values in data"),
-    (numbers, {"sample_weight": -weights}, "Negative values in data passed to `sample_weight`"),
+    (numbers, {"sample_weight": -weights}, "sample_weight must be finite and not negative"),
     (numbers, {"sample_weight": 0 * weights}, "zero for every row"),
 ):
     model = MultinomialNB() if x is not numbers and x is not infinite else GaussianNB()
