@@ -14,6 +14,8 @@ import scipy.linalg
 
 from bayesgen._math import Array, namespace
 
+WIDE = 32  # columns from which on a Cholesky factor is quicker than eigenvalues
+
 
 def cholesky(a: Array) -> Array:
     """Lower Cholesky factor of (..., d, d) matrices. NumPy input: `LinAlgError` if not positive definite."""
@@ -80,6 +82,15 @@ def log_det_growth(a: Array, b: Array) -> tuple[Array, Array]:
     return log_det, growth
 
 
+def _least_eigenvalue_above(a: np.ndarray, bound: float) -> bool:
+    """Whether this is sure from a Cholesky factor: 1 / trace(inverse) is below every eigenvalue."""
+    try:
+        inverse = inverse_lower(np.linalg.cholesky(a))
+    except np.linalg.LinAlgError:
+        return False
+    return bool(1.0 / np.square(inverse).sum() > bound)
+
+
 def dependent_columns(a: np.ndarray) -> list[int]:
     """Columns that make a covariance matrix singular: [] if it is positive definite.
 
@@ -91,8 +102,11 @@ def dependent_columns(a: np.ndarray) -> list[int]:
     if flat.size:
         return flat.tolist()
     sd = np.sqrt(variance)
-    values, vectors = np.linalg.eigh(a / np.outer(sd, sd))
-    if values[0] > 20 * len(a) * np.finfo(float).eps:
+    scaled, least = a / np.outer(sd, sd), 20 * len(a) * np.finfo(float).eps
+    if len(a) > WIDE and _least_eigenvalue_above(scaled, least):
+        return []
+    values, vectors = np.linalg.eigh(scaled)
+    if values[0] > least:
         return []
     share = np.abs(vectors[:, 0])
     return np.flatnonzero(share > 1e-4 * share.max()).tolist()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from bayesgen import GaussianDiscriminantAnalysis, _kernels
+from bayesgen import GaussianDiscriminantAnalysis, _kernels, _linalg
 from bayesgen.estimators import _labels
 
 
@@ -116,3 +116,17 @@ def test_classes_and_codes_of_labels(name):
 def test_many_classes_still_draw_the_warning_of_scikit_learn():
     with pytest.warns(UserWarning, match="greater than 50%"):
         _labels.check_labels(np.arange(30))
+
+
+@pytest.mark.parametrize("d", [4, 40, 80])
+def test_columns_that_depend_on_each_other_are_found_at_every_width(d):
+    rng = np.random.default_rng(d)
+    x = rng.normal(size=(3 * d, d))
+    assert _linalg.dependent_columns(x.T @ x) == []
+    x[:, 1] = x[:, 2] - 2 * x[:, 0]
+    assert _linalg.dependent_columns(x.T @ x) == [0, 1, 2]
+    x[:, 3] = 0.0
+    assert _linalg.dependent_columns(x.T @ x) == [3]
+    nearly = np.eye(d)
+    nearly[0, 1] = nearly[1, 0] = 1.0 - 1e-12  # a least eigenvalue of 1e-12: singular to no one
+    assert _linalg.dependent_columns(nearly) == []

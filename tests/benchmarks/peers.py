@@ -21,12 +21,15 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import psutil
 import scipy.sparse as sp
+from scipy.special import gammaln, logsumexp
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import BernoulliNB as SkBernoulliNB
@@ -38,6 +41,7 @@ from bayesgen import BernoulliNB, GaussianDiscriminantAnalysis, GaussianNB, Mult
 
 Work = Callable[[], Any]
 RESULTS: list[dict[str, Any]] = []
+PACKAGES = ("numpy", "scipy", "scikit-learn", "jax", "arviz", "river")
 
 
 def peak(work: Work) -> float:
@@ -92,18 +96,32 @@ def compare(workload: str, peers: dict[str, Work], ours: Work, repeats: int) -> 
         )
 
 
-def dense(scale: float, repeats: int) -> None:
-    """A million rows, 64 columns, 10 classes."""
+def clouds(n: int, d: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Correlated normal classes."""
     rng = np.random.default_rng(0)
-    n, d, k = int(1_000_000 * scale), 64, 10
     y = rng.integers(0, k, n)
-    X = rng.normal(size=(n, d)) @ rng.normal(size=(d, d)) / 8 + rng.normal(size=(k, d))[y]
+    mix = np.eye(d) + rng.normal(size=(d, d)) / 16
+    return rng.normal(size=(n, d)) @ mix + rng.normal(size=(k, d))[y], y
+
+
+def dense(scale: float, repeats: int) -> None:
+    """A million rows, 64 columns, 10 classes; the same in single precision; 100,000 rows of 256 columns."""
+    n, d, k = int(1_000_000 * scale), 64, 10
+    X, y = clouds(n, d, k)
+    own = GaussianDiscriminantAnalysis()
+    wide = clouds(int(100_000 * scale), 256, 3)
+    for rows, labels, kind in ((X, y, ""), (X.astype(np.float32), y, ", float32"), (*wide, "")):
+        shape = f"{rows.shape[0]} x {rows.shape[1]}, {labels.max() + 1} classes{kind}"
+        lda = {
+            f"LDA {s}": lambda s=s, rows=rows, labels=labels: LinearDiscriminantAnalysis(solver=s).fit(rows, labels)
+            for s in ("svd", "lsqr")
+        }
+        compare(f"fit shared covariance, {shape}", lda, lambda rows=rows, labels=labels: own.fit(rows, labels), repeats)
+    del wide
     shape = f"{n} x {d}, {k} classes"
-    lda = {s: lambda s=s: LinearDiscriminantAnalysis(solver=s).fit(X, y) for s in ("svd", "lsqr")}
-    compare(f"fit shared covariance, {shape}", lda, lambda: GaussianDiscriminantAnalysis().fit(X, y), repeats)
-    qda = {s: lambda s=s: QuadraticDiscriminantAnalysis(solver=s).fit(X, y) for s in ("svd", "eigen")}
-    own = GaussianDiscriminantAnalysis(covariance="per_class")
-    compare(f"fit covariance per class, {shape}", qda, lambda: own.fit(X, y), repeats)
+    qda = {f"QDA {s}": lambda s=s: QuadraticDiscriminantAnalysis(solver=s).fit(X, y) for s in ("svd", "eigen")}
+    per_class = GaussianDiscriminantAnalysis(covariance="per_class")
+    compare(f"fit covariance per class, {shape}", qda, lambda: per_class.fit(X, y), repeats)
     compare(
         f"fit diagonal, {shape}",
         {"GaussianNB": lambda: SkGaussianNB().fit(X, y)},
@@ -111,22 +129,16 @@ def dense(scale: float, repeats: int) -> None:
         repeats,
     )
     new = X[:200_000]
-    for name, peer, model in (
-        ("LDA", LinearDiscriminantAnalysis(solver="lsqr"), GaussianDiscriminantAnalysis(inference="mean")),
-        ("LDA", LinearDiscriminantAnalysis(solver="lsqr"), GaussianDiscriminantAnalysis()),
-        (
-            "QDA",
-            QuadraticDiscriminantAnalysis(),
-            GaussianDiscriminantAnalysis(covariance="per_class", inference="mean"),
-        ),
-        ("QDA", QuadraticDiscriminantAnalysis(), GaussianDiscriminantAnalysis(covariance="per_class")),
-        ("GaussianNB", SkGaussianNB(), GaussianNB(inference="mean")),
-        ("GaussianNB", SkGaussianNB(), GaussianNB()),
+    for name, peer, make in (
+        ("LDA", LinearDiscriminantAnalysis(solver="lsqr"), GaussianDiscriminantAnalysis),
+        ("QDA", QuadraticDiscriminantAnalysis(), partial(GaussianDiscriminantAnalysis, covariance="per_class")),
+        ("GaussianNB", SkGaussianNB(), GaussianNB),
     ):
         peer.fit(new, y[: len(new)])
-        model.fit(new, y[: len(new)])
-        title = f"predict_proba, {len(new)} rows, {model.inference}"
-        compare(title, {name: lambda p=peer: p.predict_proba(new)}, lambda m=model: m.predict_proba(new), repeats)
+        for route in ("mean", "exact"):
+            model = make(inference=route).fit(new, y[: len(new)])
+            title = f"predict_proba, {len(new)} rows, {route}"
+            compare(title, {name: lambda p=peer: p.predict_proba(new)}, lambda m=model: m.predict_proba(new), repeats)
 
 
 def documents(n: int, n_words: int, n_classes: int) -> tuple[Any, np.ndarray]:
@@ -141,10 +153,21 @@ def documents(n: int, n_words: int, n_classes: int) -> tuple[Any, np.ndarray]:
     return X, y
 
 
-def text(scale: float, repeats: int) -> None:
-    """200,000 documents, 50,000 words, 20 classes."""
-    X, y = documents(int(200_000 * scale), 50_000, 20)
-    shape = f"{X.shape[0]} documents"
+def gammaln_scores(X: Any, alpha: np.ndarray, log_class: np.ndarray) -> np.ndarray:
+    """Dirichlet-multinomial log probabilities, (n, K), by differences of log gamma functions."""
+    length = np.asarray(X.sum(axis=1)).ravel()
+    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    out = np.empty((X.shape[0], len(alpha)))
+    for k, a in enumerate(alpha):
+        each = a[X.indices]
+        out[:, k] = np.bincount(rows, weights=gammaln(each + X.data) - gammaln(each), minlength=X.shape[0])
+        out[:, k] += gammaln(a.sum()) - gammaln(a.sum() + length) + log_class[k]
+    return out - logsumexp(out, axis=1, keepdims=True)
+
+
+def event_models(X: Any, y: np.ndarray, n_classes: int, repeats: int) -> None:
+    """Fit and prediction of the two event models."""
+    shape = f"{X.shape[0]} documents, {n_classes} classes"
     for name, peer, model in (
         ("MultinomialNB", SkMultinomialNB(), MultinomialNB(inference="mean")),
         ("BernoulliNB", SkBernoulliNB(), BernoulliNB()),
@@ -156,15 +179,27 @@ def text(scale: float, repeats: int) -> None:
             lambda m=model: m.predict_log_proba(X),
             repeats,
         )
+
+
+def text(scale: float, repeats: int) -> None:
+    """200,000 documents, 50,000 words, 20 classes and 2."""
+    n = int(200_000 * scale)
+    event_models(*documents(n, 50_000, 2), 2, repeats)
+    X, y = documents(n, 50_000, 20)
+    event_models(X, y, 20, repeats)
     exact, plug_in, some = MultinomialNB().fit(X, y), SkMultinomialNB().fit(X, y), X[:20_000]
-    title = f"predict_log_proba exact (Polya), {some.shape[0]} documents"
+    alpha, log_class = exact.posterior_.alpha, exact.class_log_prior_
+    np.testing.assert_allclose(exact.predict_log_proba(some), gammaln_scores(some, alpha, log_class), atol=1e-4)
     compare(
-        title,
-        {"MultinomialNB plug-in": lambda: plug_in.predict_log_proba(some)},
+        f"predict_log_proba exact (Polya), {some.shape[0]} documents",
+        {
+            "gammaln": lambda: gammaln_scores(some, alpha, log_class),
+            "MultinomialNB plug-in": lambda: plug_in.predict_log_proba(some),
+        },
         lambda: exact.predict_log_proba(some),
         repeats,
     )
-    few, labels = X[: max(2000, int(10_000 * scale))], y[: max(2000, int(10_000 * scale))]
+    few, labels = X[: max(2000, n // 20)], y[: max(2000, n // 20)]
     grid = GridSearchCV(SkMultinomialNB(), {"alpha": np.geomspace(1e-3, 10, 20)}, scoring="neg_log_loss", cv=5)
     compare(
         f"smoothing learned, {few.shape[0]} documents",
@@ -202,27 +237,39 @@ def small(scale: float, repeats: int) -> None:
     batch, labels = X[:100], y[:100]
     mine, theirs = GaussianNB().fit(X, y), SkGaussianNB().fit(X, y)
     for n in (1, 100):
-        compare(
-            f"partial_fit, {n} rows",
-            {"GaussianNB": lambda n=n: theirs.partial_fit(batch[:n], labels[:n])},
-            lambda n=n: mine.partial_fit(batch[:n], labels[:n]),
-            50 * repeats,
-        )
+        peers = {"GaussianNB": lambda n=n: theirs.partial_fit(batch[:n], labels[:n])}
+        if find_spec("river"):
+            peers["river GaussianNB"] = river_batch(batch[:n], labels[:n])
+        compare(f"partial_fit, {n} rows", peers, lambda n=n: mine.partial_fit(batch[:n], labels[:n]), 50 * repeats)
+
+
+def river_batch(X: np.ndarray, y: np.ndarray) -> Work:
+    """River learns one row after another, each a dict."""
+    from river.naive_bayes import GaussianNB as RiverGaussianNB
+
+    model, rows = RiverGaussianNB(), [(dict(enumerate(x)), label) for x, label in zip(X, y, strict=True)]
+
+    def learn() -> None:
+        for row, label in rows:
+            model.learn_one(row, label)
+
+    return learn
 
 
 def leave_one_out(scale: float, repeats: int) -> None:
-    """Exact leave-one-out of 100,000 rows against one prediction of them."""
-    rng = np.random.default_rng(0)
-    n, d = int(100_000 * scale), 32
-    y = rng.integers(0, 3, n)
-    X = rng.normal(size=(n, d)) + rng.normal(size=(3, d))[y]
+    """Exact leave-one-out of 100,000 rows against one prediction of them; of 5,000 against PSIS with 1,000 draws."""
+    import arviz as az
+
+    X, y = clouds(int(100_000 * scale), 32, 3)
     model = GaussianDiscriminantAnalysis().fit(X, y)
-    compare(
-        f"exact leave-one-out, {n} x {d}",
-        {"own predict_log_proba": lambda: model.predict_log_proba(X)},
-        lambda: model.loo(X, y),
-        repeats,
-    )
+    title = f"exact leave-one-out, {X.shape[0]} x 32"
+    own = {"own predict_log_proba": lambda: model.predict_log_proba(X)}
+    compare(title, own, lambda: model.loo(X, y), repeats)
+    few, labels = X[:5000], y[:5000]
+    model.fit(few, labels)
+    draws = model.to_arviz(few, labels, n_draws=250)  # their log likelihoods are computed beforehand
+    psis = {"ArviZ loo, 1000 draws": lambda: az.loo(draws, var_name="joint")}
+    compare("exact leave-one-out, 5000 x 32", psis, lambda: model.loo(few, labels), min(repeats, 3))
 
 
 WORKLOADS = {"small": small, "dense": dense, "text": text, "loo": leave_one_out}
@@ -236,7 +283,8 @@ def main() -> None:
     parser.add_argument("--json", help="a file for the numbers")
     args = parser.parse_args()
     warnings.simplefilter("ignore")  # of peers
-    packages = {"bayesgen": __version__, **{name: version(name) for name in ("numpy", "scipy", "scikit-learn", "jax")}}
+    found = [name for name in PACKAGES if find_spec("sklearn" if name == "scikit-learn" else name)]
+    packages = {"bayesgen": __version__, **{name: version(name) for name in found}}
     machine = {"python": platform.python_version(), "cpus": os.cpu_count(), "processor": platform.machine(), **packages}
     print(machine)
     print(f"{'workload':<52} {'peer':<26} {'peer':>12} {'ours':>12}   {'ratio':>8}   memory")
