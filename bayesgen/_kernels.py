@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import copy_context
@@ -124,17 +124,25 @@ if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=_forget_threads)
 
 
+def map_pieces(work: Callable[[Any], Any], pieces: Sequence[Any]) -> Iterator[Any]:
+    """work(piece) for each piece, in their order, by the worker threads."""
+    if len(pieces) < 2 or _workers.working:  # a worker that waits for workers could wait for ever
+        yield from map(work, pieces)
+        return
+    # NumPy's error state belongs to the context of the caller: each thread gets a copy.
+    jobs = [(copy_context(), piece) for piece in pieces]
+    yield from _pool().map(lambda job: job[0].run(work, job[1]), jobs)
+
+
 def map_rows(work: Callable[[int, int], Any], n: int, cells: int) -> list[Any]:
     """work(lo, hi) over all rows: in two threads with one BLAS thread each when there is much to do.
 
     BLAS threads on small blocks collapse when another process holds a core; Python threads do not.
     """
-    if cells < THREADED_CELLS or _workers.working:  # a worker that waits for workers could wait for ever
+    if cells < THREADED_CELLS or _workers.working:
         return [work(0, n)]
-    # NumPy's error state belongs to the context of the caller: each thread gets a copy.
-    jobs = [(copy_context(), span) for span in _spans(n, 2)]
     with one_blas_thread():
-        return list(_pool().map(lambda job: job[0].run(work, *job[1]), jobs))
+        return list(map_pieces(lambda span: work(*span), _spans(n, 2)))
 
 
 class Buffers:

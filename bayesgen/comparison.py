@@ -21,6 +21,7 @@ using leave-one-out*; Gneiting and Raftery 2007, *Strictly proper scoring rules*
 
 from __future__ import annotations
 
+import numbers
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -78,7 +79,7 @@ def compare(
         Class labels.
     cv : int or cross-validation splitter, optional
         Held-out predictions by cross-validation, those of all parts pooled. An int is scikit-learn's stratified folds.
-        Not for dask collections.
+        For dask collections an int.
     test : pair (X, y), optional
         Rows held out, in place of `cv`.
     sample_weight : array (n_samples,), optional
@@ -179,10 +180,12 @@ def compare_blocks(estimators: Mapping[str, Any], X: Any, y: Any, cv: Any, test:
     """See `compare`: of dask collections, block by block."""
     from bayesgen import comparison_blocks as blocks
 
-    if cv is not None:
+    if cv is not None and test is not None:
+        raise ValueError("give cv or test, not both: rows are held out in one way")
+    if cv is not None and (isinstance(cv, bool) or not isinstance(cv, numbers.Integral)):
         raise ValueError(
-            "cv chooses folds from all rows together, and X is a dask collection: hold rows out by test=(X, y), such "
-            "as some of its blocks"
+            "cv must be a number of folds where X is a dask collection: a splitter chooses from all rows together; got "
+            f"{type(cv).__name__}. Or hold rows out by test=(X, y), such as some of the blocks"
         )
     split = None if test is None else check_test(test)
     for name, estimator in estimators.items():
@@ -191,12 +194,15 @@ def compare_blocks(estimators: Mapping[str, Any], X: Any, y: Any, cv: Any, test:
                 f"estimators[{name!r}]: {type(estimator).__name__} does not learn from a dask collection; leave it "
                 "out, or compare on rows in memory (X.compute())"
             )
-    models, records, notes = {}, [], {}
+    models, records, notes, folds = {}, [], {}, None
     for name, estimator in estimators.items():
         models[name], record, notes[name] = assess(name, estimator, X, y, sample_weight)
-        if split is not None and is_dask(split[0]):
+        if cv is not None:
+            folds = folds or blocks.stratified_folds(int(cv), X, y)
+            record.update(blocks.cross_validate(name, models[name], folds, X, y, sample_weight))
+        elif split is not None and is_dask(split[0]):
             record.update(blocks.held_out_blocks(name, models[name], *split))
-        elif split is not None:
+        elif split is not None:  # rows in memory
             classes = _labels.join_classes(models[name].classes_, np.unique(split[1]))
             rows = Split(None, split[1], None, *split)
             record.update(predictions(name, models[name], rows, classes).scores())

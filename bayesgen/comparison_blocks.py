@@ -8,12 +8,14 @@ A block becomes sums where it lies, and these are joined in a tree. Two numbers 
 - *Calibration error.* Its bins end at order statistics of the confidence over all rows. They are found eight bits at a
   time, from how many values of each block are below: the confidences stay where they are.
 
+Stratified folds are told from counts of labels, and a model of all folds but one is made of their joined statistics.
 Leave-one-out of a row that holds nearly all of a variance needs a sum over all the other rows: it is asked for only
 where such a row is, and made of the statistics of the other blocks.
 """
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -21,18 +23,29 @@ from typing import Any, NamedTuple
 import numpy as np
 from dask.base import compute, persist
 from dask.delayed import delayed
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import _safe_indexing
 
 from bayesgen._kernels import one_blas_thread
-from bayesgen.comparison import N_BINS, Split, predictions
+from bayesgen.comparison import N_BINS, HeldOut, Split, pooled, predictions
 from bayesgen.estimators import _labels
 from bayesgen.estimators._dask import FAN_IN, _blocks, join_tree, summarise_block
-from bayesgen.estimators._parts import saying, without_prior
-from bayesgen.exceptions import UndefinedNumberError, ZeroProbabilityWarning
+from bayesgen.estimators._parts import checked_weight, joined, saying, without_prior
+from bayesgen.exceptions import UndefinedNumberError
 from bayesgen.families.base import Labels
 from bayesgen.statistics import Statistics
 
-__all__ = ["Moments", "RowSums", "held_out_blocks", "loo_blocks", "order_statistics"]
+__all__ = [
+    "Folds",
+    "Moments",
+    "RowSums",
+    "cross_validate",
+    "held_out_blocks",
+    "loo_blocks",
+    "order_statistics",
+    "stratified_folds",
+]
 
 BITS = 8  # of an order statistic that one pass over the blocks finds
 
@@ -233,13 +246,19 @@ class _Scores(NamedTuple):
     """1 where the most probable class is the true one, less the confidence, in this order."""
 
 
+_NO_SCORES = _Scores(0, 0.0, 0.0, 0.0, 0, np.empty(0, dtype=np.uint64), np.empty(0))
+
+
 def _score_block(name: str, model: Any, i: int, X: Any, y: Any, sample_weight: Any) -> _Scores:
     with saying(f"block {i} of test"):
         if X.shape[0] == 0 and len(y) == 0:
-            return _Scores(0, 0.0, 0.0, 0.0, 0, np.empty(0, dtype=np.uint64), np.empty(0))
+            return _NO_SCORES
         y = _labels.check_labels(y, part=True)
         classes = _labels.join_classes(model.classes_, np.unique(y))
-        rows = predictions(name, model, Split(None, y, None, X, y), classes)
+        return _scores(predictions(name, model, Split(None, y, None, X, y), classes))
+
+
+def _scores(rows: HeldOut) -> _Scores:
     keep = ~rows.impossible
     proba, answered = np.exp(rows.log_proba[keep]), int(keep.sum())
     confidence = proba.max(axis=1) if answered else np.empty(0)
@@ -248,7 +267,8 @@ def _score_block(name: str, model: Any, i: int, X: Any, y: Any, sample_weight: A
     brier = answered * rows.brier if answered else 0.0
     # Floats that are not negative are in the order of their bits.
     bits = np.ascontiguousarray(confidence[order]).view(np.uint64)
-    return _Scores(len(y), float(rows.right.sum()), len(y) * rows.log_loss, brier, answered, bits, excess[order])
+    n = len(rows.codes)
+    return _Scores(n, float(rows.right.sum()), n * rows.log_loss, brier, answered, bits, excess[order])
 
 
 def _add_scores(parts: list[Any]) -> np.ndarray:
@@ -291,12 +311,15 @@ def order_statistics(count_below: Callable[[np.ndarray], np.ndarray], ranks: np.
 def held_out_blocks(name: str, model: Any, X: Any, y: Any) -> dict[str, Any]:
     """The scores of `HeldOut.scores` of a fitted model, for a dask collection of rows held out."""
     fitted, work = delayed(model, traverse=False), delayed(_score_block)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ZeroProbabilityWarning)
-        parts = persist(*[work(name, fitted, i, *block) for i, block in enumerate(_blocks(X, y, None))])
+    return _together([work(name, fitted, i, *block) for i, block in enumerate(_blocks(X, y, None))])
+
+
+def _together(tasks: list[Any]) -> dict[str, Any]:
+    """The scores of all rows from delayed scores of their blocks, which stay where they are made."""
+    parts = persist(*tasks)
     n, right, log_loss, brier, answered = compute(tree([*parts, delayed(np.zeros(5))], _add_scores))[0]
     if not n:
-        raise ValueError("test has no rows (0 samples) in any of its blocks")
+        raise ValueError("test has no rows (0 samples) in any of its blocks, or none with weight")
 
     def over_blocks(each: Callable[[_Scores, np.ndarray], np.ndarray], values: np.ndarray) -> np.ndarray:
         return compute(tree([delayed(each)(part, values) for part in parts], _add))[0]
@@ -314,3 +337,129 @@ def held_out_blocks(name: str, model: Any, X: Any, y: Any) -> dict[str, Any]:
         "calibration_error": calibration,
         "impossible_rows": int(n - answered),
     }
+
+
+# ---------------------------------------------------------------------------------------- cross-validation
+
+
+class Folds(NamedTuple):
+    """scikit-learn's stratified folds, without shuffling, from counts of labels alone.
+
+    A row is told by its class and by how many rows of this class come before it.
+
+    Parameters
+    ----------
+    classes : ndarray (K,)
+        Labels, sorted.
+    ends : ndarray (K, n_splits)
+        Each class begins with the rows of the first fold, up to these, and so on.
+    before : ndarray (n_blocks, K)
+        Rows of each class in the blocks before.
+    """
+
+    classes: np.ndarray
+    ends: np.ndarray
+    before: np.ndarray
+
+    @classmethod
+    def of(cls, n_splits: int, labels: list[np.ndarray], counts: list[np.ndarray]) -> Folds:
+        """From the labels of each block, in the order in which they first come, and their counts."""
+        n_splits = StratifiedKFold(n_splits).get_n_splits()  # raises for what is no number of folds
+        met = list(dict.fromkeys(label for part in labels for label in part.tolist()))
+        classes = np.array(met)
+        order = np.argsort(classes)
+        table = np.zeros((len(labels), len(met)), dtype=np.int64)
+        for row, part, count in zip(table, labels, counts, strict=True):
+            np.add.at(row, [met.index(label) for label in part.tolist()], count)
+        total = table.sum(axis=0)
+        if n_splits > total.max(initial=0):
+            raise ValueError(f"cv={n_splits} is more than the number of rows of each class, {total[order].tolist()}")
+        if n_splits > total.min():
+            warnings.warn(
+                f"the least populated class has only {total.min()} rows, which is less than cv={n_splits}",
+                UserWarning,
+                stacklevel=2,
+            )
+        # The labels in the order of the classes, as these first come, are dealt out to the folds in turns.
+        end = np.cumsum(total)[:, None]
+        fold = np.arange(n_splits)
+        dealt = (end - fold + n_splits - 1) // n_splits - (end - total[:, None] - fold + n_splits - 1) // n_splits
+        before = np.cumsum(table, axis=0) - table
+        return cls(classes[order], np.cumsum(dealt, axis=1)[order], before[:, order])
+
+    def of_rows(self, i: int, y: np.ndarray) -> np.ndarray:
+        """The fold of each row of a block, (n,)."""
+        codes = _labels.encode_labels(y, self.classes)
+        order = np.argsort(codes, kind="stable")
+        count = np.bincount(codes, minlength=len(self.classes))
+        rank = np.empty(len(y), dtype=np.int64)
+        rank[order] = np.arange(len(y)) - np.repeat(np.cumsum(count) - count, count)
+        return (rank + self.before[i, codes] >= self.ends[codes].T).sum(axis=0)
+
+
+def stratified_folds(n_splits: int, X: Any, y: Any) -> Folds:
+    """The folds of a dask collection."""
+    parts = compute([delayed(_count_labels)(i, labels) for i, (_, labels, _) in enumerate(_blocks(X, y, None))])[0]
+    return Folds.of(n_splits, *map(list, zip(*parts, strict=True)))
+
+
+def _count_labels(i: int, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    with saying(f"block {i}"):
+        if not len(y):
+            return np.empty(0), np.empty(0, dtype=np.int64)
+        labels, first, count = np.unique(_labels.check_labels(y, part=True), return_index=True, return_counts=True)
+        order = np.argsort(first)
+        return labels[order], count[order]
+
+
+def cross_validate(name: str, model: Any, folds: Folds, X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:
+    """The scores of `HeldOut.scores` of cross-validation: statistics of the folds, joined without one after another."""
+    blocks, columns = _blocks(X, y, sample_weight), delayed(model._state().columns, traverse=False)
+    plain, dealt = delayed(without_prior(model), traverse=False), delayed(folds, traverse=False)
+    with one_blas_thread():
+        parts = [delayed(_summarise_folds)(plain, dealt, i, *block, columns) for i, block in enumerate(blocks)]
+        (found,) = compute(tree(parts, functools.partial(_join_folds, without_prior(model))))
+        models = []
+        for f in range(len(found)):
+            rest = checked_weight(joined(model, found[:f] + found[f + 1 :]))
+            try:
+                models.append(clone(model).from_statistics(rest))
+            except ValueError as error:
+                raise ValueError(f"estimators[{name!r}] cannot be fitted: {error}") from error
+        fitted = delayed(models, traverse=False)
+        return _together([delayed(_score_folds)(name, fitted, dealt, i, *block) for i, block in enumerate(blocks)])
+
+
+def _rows_of_folds(folds: Folds, i: int, X: Any, y: Any, sample_weight: Any) -> list[tuple[Any, Any, Any]]:
+    y = _labels.check_labels(y, part=True)
+    weights = _labels.check_weights(sample_weight, y, may_vanish=True)
+    fold, out = folds.of_rows(i, y), []
+    for f in range(folds.ends.shape[1]):
+        at = np.flatnonzero(fold == f)
+        out.append((_safe_indexing(X, at), y[at], None if weights is None else weights[at]))
+    return out
+
+
+def _summarise_folds(
+    estimator: Any, folds: Folds, i: int, X: Any, y: Any, sample_weight: Any, columns: Any
+) -> list[Statistics | None]:
+    if not len(y):
+        return [None] * folds.ends.shape[1]
+    parts = _rows_of_folds(folds, i, X, y, sample_weight)
+    return [summarise_block(estimator, i, *part, None, columns) for part in parts]
+
+
+def _join_folds(estimator: Any, parts: list[list[Statistics | None]]) -> list[Statistics | None]:
+    return [joined(estimator, same) for same in zip(*parts, strict=True)]
+
+
+def _score_folds(name: str, models: list[Any], folds: Folds, i: int, X: Any, y: Any, sample_weight: Any) -> _Scores:
+    if not len(y):
+        return _NO_SCORES
+    out = []
+    for model, (part, labels, weights) in zip(models, _rows_of_folds(folds, i, X, y, sample_weight), strict=True):
+        at = np.arange(len(labels)) if weights is None else np.flatnonzero(weights)
+        if at.size:
+            split = Split(None, labels, None, _safe_indexing(part, at), labels[at])
+            out.append(predictions(name, model, split, folds.classes))
+    return _scores(pooled(out)) if out else _NO_SCORES

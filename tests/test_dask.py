@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.dummy import DummyClassifier
+from sklearn.model_selection import KFold, StratifiedKFold
 
 from bayesgen import (
     BernoulliNB,
@@ -156,7 +160,7 @@ def test_errors_name_the_block_and_change_nothing(rows: tuple[np.ndarray, np.nda
         (blocks[:, 0], labels, "Expected 2D array"),
         (frames, y, "lengths of the blocks of X are not known"),
         (frames, labels, "y has 5 partitions; X has 4"),
-        (blocks, labels + 0.5, r"block \d: Unknown label type"),
+        (blocks, labels + 0.5, r"block \d: .*Unknown label type"),
         (blocks[:0], labels[:0], "no rows"),
     ]
     for X_, y_, message in cases:
@@ -249,6 +253,44 @@ def test_compare_is_that_of_all_rows(rows: tuple[np.ndarray, np.ndarray], far: f
     assert_same_tables(whole.drop(columns=list(SCORES)), one)
 
 
+@pytest.mark.parametrize("weighted", [False, True], ids=["unit", "weighted"])
+def test_cross_validation_of_blocks_is_that_of_all_rows(rows: tuple[np.ndarray, np.ndarray], weighted: bool) -> None:
+    """The same stratified folds, though no block knows the labels of the others."""
+    X, y = rows
+    labels = np.array(["w", "u", "v"])[y]
+    labels[::13] = "a"  # comes first in no order but that of the alphabet
+    labels[[30, 199]] = "z"  # fewer than folds
+    w = (np.arange(N) % 3).astype(float) if weighted else None
+    with pytest.warns(UserWarning, match="least populated class"):
+        whole = compare(GAUSSIANS, X, labels, cv=5, sample_weight=w)
+    blocks = da.from_array(X, chunks=((1, 59, 80, 60), (4,)))
+    with pytest.warns(UserWarning, match="least populated class"):
+        table = compare(GAUSSIANS, blocks, labels, cv=5, sample_weight=w)
+    assert_same_tables(whole, table)
+
+
+@given(st.lists(st.sampled_from("abc"), min_size=1, max_size=60), st.integers(2, 5), st.data())
+def test_folds_are_those_of_scikit_learn(labels: list[str], n_splits: int, drawn: st.DataObject) -> None:
+    from bayesgen.comparison_blocks import Folds, _count_labels
+
+    y = np.array(labels)
+    cuts = sorted(drawn.draw(st.lists(st.integers(0, len(y)), max_size=3)))
+    parts = [part for part in np.split(y, cuts) if len(part)]
+    counted = [_count_labels(i, part) for i, part in enumerate(parts)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            splits = list(StratifiedKFold(n_splits).split(y, y))
+        except ValueError:
+            with pytest.raises(ValueError, match="more than the number of rows of each class"):
+                Folds.of(n_splits, *map(list, zip(*counted, strict=True)))
+            return
+        folds = Folds.of(n_splits, *map(list, zip(*counted, strict=True)))
+    found = np.concatenate([folds.of_rows(i, part) for i, part in enumerate(parts)])
+    for fold, (_, test) in enumerate(splits):
+        assert_array_equal(np.flatnonzero(found == fold), test)
+
+
 def test_compare_of_sparse_blocks_and_frames(frame: pd.DataFrame, rng: np.random.Generator) -> None:
     counts, y = rng.poisson(0.5, size=(N, 30)), rng.integers(0, 2, N)
     counts[:, 0] = np.where(rng.random(N) < 0.02, 1, 0)  # words that a maximum-likelihood model has not seen in a class
@@ -263,6 +305,8 @@ def test_compare_of_sparse_blocks_and_frames(frame: pd.DataFrame, rng: np.random
     blocks = da.from_array(counts, chunks=(60, 30)).map_blocks(sp.csr_array)
     whole = compare(words, sp.csr_array(counts), y, test=(sp.csr_array(counts[:50] + 1), y[:50]))
     assert_same_tables(whole, compare(words, blocks, y, test=(sp.csr_array(counts[:50] + 1), y[:50])))
+    two = {name: words[name] for name in ("sparse", "mle")}
+    assert_same_tables(compare(two, sp.csr_array(counts), y, cv=3), compare(two, blocks, y, cv=3))
 
     frames = dd.from_pandas(frame, npartitions=5)
     frames = dd.concat([frames[frames.a > 1e9], frames[frames.a > 0]], interleave_partitions=True)
@@ -270,11 +314,14 @@ def test_compare_of_sparse_blocks_and_frames(frame: pd.DataFrame, rng: np.random
     names = ["a", "b", "c", "d", "kind"]
     blocks = [("numbers", GaussianDiscriminantAnalysis(), names[:4]), ("kind", CategoricalNB(), ["kind"])]
     models = {"independent": MixedNB(), "correlated": MixedNB(blocks=blocks)}
-    whole = compare(models, frame[names], frame["y"], test=(frame[names], frame["y"]), sample_weight=frame["weight"])
+    X = frame[names]
+    whole = compare(models, X, frame["y"], test=(X, frame["y"]), sample_weight=frame["weight"])
     table = compare(
         models, frames[names], frames["y"], test=(frames[names], frames["y"]), sample_weight=frames["weight"]
     )
     assert_same_tables(whole, table)
+    del models["correlated"]
+    assert_same_tables(compare(models, X, frame["y"], cv=2), compare(models, frames[names], frames["y"], cv=2))
 
 
 def test_compare_says_what_there_is_not(rows: tuple[np.ndarray, np.ndarray]) -> None:
@@ -286,7 +333,10 @@ def test_compare_says_what_there_is_not(rows: tuple[np.ndarray, np.ndarray]) -> 
     assert "1 of 200 rows have no density given the others" in whole.attrs["notes"]["flat"]
     assert_same_tables(whole, compare(models, blocks, labels))
     cases: list[tuple[Any, Any, dict[str, Any], str]] = [
-        (blocks, y, {"cv": 5}, r"cv chooses folds from all rows together.*test=\(X, y\)"),
+        (blocks, y, {"cv": KFold(5)}, r"cv must be a number of folds.*got KFold.*test=\(X, y\)"),
+        (blocks, y, {"cv": 1}, "n_splits=2 or more"),
+        (blocks, y, {"cv": 300}, "cv=300 is more than the number of rows of each class"),
+        (blocks, y, {"cv": 3, "test": (blocks, y)}, "give cv or test, not both"),
         (X, y, {"test": (blocks, y)}, "test is a dask collection, but X is in memory"),
         (blocks, y, {"test": blocks}, r"test must be the pair \(X, y\)"),
         (blocks, y, {"test": (blocks[:0], y[:0])}, "test has no rows"),
@@ -432,5 +482,7 @@ def test_a_worker_killed_in_the_middle_of_a_comparison(rows: tuple[np.ndarray, n
     ):
         cut = tuple(da.from_array(v, chunks=(9, *v.shape[1:])) for v in test)
         table = compare(GAUSSIANS, blocks, labels, test=cut)
+        folds = compare(GAUSSIANS, blocks, labels, cv=3)
     assert Path(calls).stat().st_size >= 7  # the sixth was lost
     assert_same_tables(compare(GAUSSIANS, X, y, test=test), table)
+    assert_same_tables(compare(GAUSSIANS, X, y, cv=3), folds)

@@ -191,6 +191,28 @@ def test_a_failure_says_where_and_changes_nothing() -> None:
     assert model._learned is before
 
 
+def test_an_interrupt_changes_nothing_and_ends_the_bar(capsys: pytest.CaptureFixture[str]) -> None:
+    good = ([[1.0, 2.0], [3.0, 4.0]], [0, 1])
+    model = GaussianNB().fit(*good)
+    before = model._learned
+    ended = []
+
+    def interrupted(error: BaseException) -> Iterator[Any]:
+        try:
+            yield good
+            yield good
+            raise error
+        finally:
+            ended.append(type(error))
+
+    for error in (KeyboardInterrupt(), OSError("the disk is gone")):
+        with pytest.raises(type(error)):
+            model.fit_batches(interrupted(error), progress_bar=True)
+        assert model._learned is before
+        assert "2batch" in capsys.readouterr().err
+    assert ended == [KeyboardInterrupt, OSError]
+
+
 def test_what_is_no_stream() -> None:
     X = np.ones((4, 2))
     for source in (X, pd.DataFrame(X), 3, {"X": X}):
@@ -269,6 +291,25 @@ def test_tables_of_every_kind(rng: np.random.Generator, tmp_path: Path, monkeypa
         stream = MixedNB().fit_batches(source, target="label", sample_weight="weight")
         assert stream.feature_names_in_.tolist() == ["u", "v", "w", "kind", "flag"], name
         assert_same(whole, stream, X)
+
+
+def test_pieces_of_a_row_group_are_one_fit_and_their_errors_are_those_of_the_batch(
+    rng: np.random.Generator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bayesgen.estimators._batches.PIECE_CELLS", 40)  # ten rows
+    frame = frame_of(rng)[["u", "v", "w", "label"]]
+    frame.to_parquet(tmp_path / "rows.parquet", row_group_size=100)
+    stream = GaussianDiscriminantAnalysis().fit_batches(tmp_path / "rows.parquet", target="label")
+    whole = GaussianDiscriminantAnalysis().fit(frame[["u", "v", "w"]], frame["label"])
+    assert_same(whole, stream, frame[["u", "v", "w"]])
+    with np.errstate(all="raise"):  # of the caller, in the threads too
+        GaussianNB().fit_batches(tmp_path / "rows.parquet", target="label")
+    frame.loc[155, "v"] = np.inf
+    frame.to_parquet(tmp_path / "rows.parquet", row_group_size=100)
+    before = stream._learned
+    with pytest.raises(ValueError, match="batch 1: Input X contains infinity: column 'v'"):
+        stream.fit_batches(tmp_path / "rows.parquet", target="label")
+    assert stream._learned is before
 
 
 def test_only_the_columns_used_are_read(rng: np.random.Generator, tmp_path: Path) -> None:
@@ -471,7 +512,7 @@ for x in (holes, constant):
 for x, options, expected in (
     (infinite, {}, "rows 250 to 500 of X: Input X contains infinity: column 3, row 51"),
     (-counts, {}, "rows 0 to 250 of X: Negative values in data"),
-    (numbers, {"sample_weight": -weights}, "Negative values in data passed to `sample_weight`"),
+    (numbers, {"sample_weight": -weights}, "sample_weight must be finite and not negative"),
     (numbers, {"sample_weight": 0 * weights}, "zero for every row"),
 ):
     model = MultinomialNB() if x is not numbers and x is not infinite else GaussianNB()
@@ -505,6 +546,25 @@ def test_rows_are_summed_up_on_their_devices() -> None:
     done = subprocess.run([sys.executable, "-c", DEVICES], env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "where they lie"
+
+
+@pytest.mark.slow
+def test_the_benchmark_of_accelerators_tests_itself() -> None:
+    import os
+
+    script = str(Path(__file__).parent / "benchmarks" / "gpu.py")
+    small = ["--allow-cpu", "--rows", "20000", "--columns", "8", "--classes", "3", "--repeats", "1"]
+    for options, expected in (([], "skipped: JAX sees no accelerator here"), (small, "statistics within")):
+        done = subprocess.run(
+            [sys.executable, script, *options],
+            env=os.environ | {"JAX_PLATFORMS": "cpu"},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stderr
+        assert expected in done.stdout
+    assert done.stdout.count("came back") == 8  # four models, two kinds of numbers
 
 
 def test_shards_of_a_jax_array() -> None:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from contextvars import copy_context
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from bayesgen._kernels import THREADED_CELLS, one_blas_thread, row_blocks
+from bayesgen._kernels import map_pieces, one_blas_thread, row_blocks
 from bayesgen._progress import shows_progress
 from bayesgen.estimators import _labels
 from bayesgen.estimators._parts import checked_weight, joined, refuse_parts, saying, without_prior
@@ -21,7 +19,7 @@ from bayesgen.statistics import Statistics
 
 __all__ = ["Batches"]
 
-PIECE_CELLS = THREADED_CELLS - 1  # numbers of a piece of a table: its sums start no threads of their own
+PIECE_CELLS = 1 << 19  # numbers of a piece of a table: 4 MiB, whose sums start no threads of their own
 Load = Callable[[], tuple[Any, Any, Any]]
 
 EXPECTED = (
@@ -112,7 +110,7 @@ class Batches(Shell):
                         found = summarise(pieces.pop(0))
                         if found is not None and classes is not None:
                             self._stated(found.columns, len(classes))  # a prior that does not fit is refused at once
-                    for new in map_threads(summarise, pieces):
+                    for new in map_pieces(summarise, pieces):
                         found = joined(plain, [found, new])
                 del batch, pieces  # or they would still be there while the next is read
         s = checked_weight(found)
@@ -198,17 +196,6 @@ def pandas() -> Any:
     except ImportError as error:
         raise ImportError("tables of Arrow are read through pandas: pip install 'bayesgen[parquet]'") from error
     return pd
-
-
-def map_threads(work: Callable[[Load], Any], pieces: list[Load]) -> Iterator[Any]:
-    """Work on each piece, in their order, two at a time."""
-    if len(pieces) < 2:
-        yield from map(work, pieces)
-        return
-    # NumPy's error state belongs to the context of the caller: each piece gets a copy.
-    jobs = [(copy_context(), piece) for piece in pieces]
-    with ThreadPoolExecutor(2) as pool:
-        yield from pool.map(lambda job: job[0].run(work, job[1]), jobs)
 
 
 def column_names(schema: Any) -> list[str]:
