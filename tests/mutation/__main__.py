@@ -38,6 +38,7 @@ def laws(*families: str) -> list[str]:
 
 
 COUNTS = ["tests/test_worked_example.py"]
+FORMULAS = ["tests/test_closed_forms.py"]
 PEERS = ["tests/test_peers.py", "-k", "gaussian or discriminant"]
 MODULES: dict[str, list[list[str]]] = {
     "_linalg.py": [laws("Multivariate"), ["tests/test_missing.py"]],
@@ -45,22 +46,22 @@ MODULES: dict[str, list[list[str]]] = {
     "class_prior.py": [["tests/test_class_prior.py"], COUNTS],
     "em.py": [["tests/test_unlabelled.py"]],
     "explain.py": [["tests/test_explain.py"]],
-    "families/bernoulli.py": [laws("Bernoulli"), COUNTS, ["tests/test_sensitivity.py"]],
-    "families/categorical.py": [laws("Categorical"), COUNTS, ["tests/test_sensitivity.py"]],
+    "families/bernoulli.py": [FORMULAS, laws("Bernoulli"), COUNTS],
+    "families/categorical.py": [FORMULAS, laws("Categorical"), COUNTS],
     "families/contributions.py": [["tests/test_explain.py"]],
-    "families/diagonal.py": [laws("Gaussian", "SharedVariance"), ["tests/test_sensitivity.py"]],
+    "families/diagonal.py": [FORMULAS, laws("Gaussian", "SharedVariance")],
     "families/diagonal_scores.py": [laws("Gaussian", "SharedVariance"), ["tests/test_compiled.py"]],
     "families/dirichlet.py": [laws("Multinomial", "Bernoulli", "Categorical"), COUNTS],
-    "families/gaussian.py": [laws("Gaussian"), PEERS],
+    "families/gaussian.py": [FORMULAS, laws("Gaussian"), PEERS],
     "families/moments.py": [laws("Gaussian", "Multivariate"), ["tests/test_streaming.py"]],
-    "families/multinomial.py": [laws("Multinomial"), COUNTS, ["tests/test_sensitivity.py"]],
+    "families/multinomial.py": [FORMULAS, laws("Multinomial"), COUNTS],
     "families/multivariate.py": [laws("Multivariate", "PerClass"), ["tests/test_missing.py"]],
-    "families/multivariate_gaussian.py": [laws("Multivariate"), PEERS],
+    "families/multivariate_gaussian.py": [FORMULAS, laws("Multivariate"), PEERS],
     "families/normal_scores.py": [laws("Multivariate", "PerClass"), ["tests/test_missing.py"]],
     "families/normal_statistics.py": [laws("Multivariate", "PerClass"), ["tests/test_missing.py"]],
     "families/per_class_multivariate_gaussian.py": [laws("PerClass"), PEERS],
-    "families/poisson.py": [laws("Poisson"), ["tests/test_sensitivity.py"]],
-    "families/shared_variance_gaussian.py": [laws("SharedVariance"), PEERS],
+    "families/poisson.py": [FORMULAS, laws("Poisson")],
+    "families/shared_variance_gaussian.py": [FORMULAS, laws("SharedVariance"), PEERS],
     "importance.py": [["tests/test_importance.py"]],
     "label_shift.py": [["tests/test_unlabelled.py", "-k", "class_rates or label_shift or interval_of_three"]],
     "learning.py": [["tests/test_learning.py"]],
