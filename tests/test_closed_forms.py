@@ -1,0 +1,86 @@
+"""Closed forms in coordinates and corners that the laws reach slowly, against formulas written out."""
+
+import numpy as np
+import pytest
+
+from bayesgen.families import (
+    Bernoulli,
+    Categorical,
+    Gaussian,
+    Labels,
+    Multinomial,
+    MultivariateGaussian,
+    Poisson,
+    SharedVarianceGaussian,
+)
+
+RNG = np.random.default_rng(0)
+CELLS = RNG.uniform(0.4, 3.0, (2, 5))
+LEVELS = Categorical(CELLS, n_classes=2, n_features=2, n_levels=(2, 3))
+WORDS = Multinomial(CELLS, n_classes=2, n_features=5)
+RATES = Poisson(CELLS, 1.7, n_classes=2, n_features=5)
+FLAGS = Bernoulli(CELLS, CELLS[::-1] + 0.5, n_classes=2, n_features=5)
+NORMALS = Gaussian(0.3, 0.0, 2.0, CELLS, 1.0 + CELLS, n_classes=2, n_features=5)
+
+
+def log_gamma_density(chart, u):
+    """Of the logs of gamma variables with the concentrations for shapes, up to a constant."""
+    log_cell = chart.loc + chart.spread * u["log_cell"]
+    return (CELLS * log_cell - np.exp(log_cell)).sum()
+
+
+def logit_density(chart, u):
+    """Of log odds t of a beta variable: a t - (a + b) ln(1 + e^t), up to a constant."""
+    a, b = FLAGS.concentrations()
+    t = chart.loc + chart.spread * u["log_odds"]
+    return (a * t - (a + b) * np.log1p(np.exp(t))).sum()
+
+
+def log_rate_density(chart, u):
+    """Of the log of a gamma variable: a t - b e^t, up to a constant."""
+    t = chart.loc + chart.spread * u["log_rate"]
+    return (CELLS * t - 1.7 * np.exp(t)).sum()
+
+
+def normal_density(chart, u):
+    """Of the log t of an inverse-gamma variable, -a t - b e^-t, and of standardised means."""
+    t = chart.log_variance + chart.spread * u["log_variance"]
+    return (-CELLS * t - (1.0 + CELLS) * np.exp(-t)).sum() - 0.5 * (u["mean"] ** 2).sum()
+
+
+@pytest.mark.parametrize(
+    ("prior", "expected"),
+    [
+        (WORDS, log_gamma_density),
+        (LEVELS, log_gamma_density),
+        (FLAGS, logit_density),
+        (RATES, log_rate_density),
+        (NORMALS, normal_density),
+    ],
+    ids=lambda v: type(v).__name__ if hasattr(v, "chart") else "",
+)
+def test_the_prior_in_the_coordinates_of_its_chart(prior, expected):
+    chart, gaps = prior.chart(), []
+    for _ in range(6):
+        u = {name: RNG.normal(size=shape) for name, shape in chart.shapes.items()}
+        params, log_jacobian = chart.params(u)
+        gaps.append(prior.log_density(params) + log_jacobian - expected(chart, u))
+    np.testing.assert_allclose(gaps, gaps[0], rtol=0, atol=1e-11)
+
+
+def test_an_empty_class_costs_the_unbiased_shared_covariance_no_degree_of_freedom():
+    x = RNG.normal(size=(9, 2))
+    codes = np.array([0, 0, 0, 0, 2, 2, 2, 2, 2])
+    scatter = sum((codes == k).sum() * np.cov(x[codes == k].T, ddof=0) for k in (0, 2))
+    family = MultivariateGaussian().init(x, 3)
+    params = family.mle(family.stats(x, Labels(codes)), unbiased=True)
+    np.testing.assert_allclose(params.covariance, scatter / (9 - 2), rtol=1e-12)
+    family = SharedVarianceGaussian().init(x, 3)
+    params = family.mle(family.stats(x, Labels(codes)), unbiased=True)
+    np.testing.assert_allclose(params.variance[0], np.diagonal(scatter) / (9 - 2), rtol=1e-12)
+
+
+def test_the_shifted_normal_prior_has_five_halves_less_shape():
+    """The mean of the variance, b / (a - 1), is the joint mode b / (a + 3/2) under a - 5/2."""
+    np.testing.assert_allclose(NORMALS.shifted().mode().variance, NORMALS.replace(shape=CELLS).mean().variance)
+    np.testing.assert_allclose(NORMALS.shifted(2.0).shape, CELLS - 5.0)
