@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from contextvars import copy_context
 from functools import cache
 from itertools import pairwise
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -49,9 +51,24 @@ def _libraries() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def one_blas_thread() -> Any:
-    """A context in which BLAS runs in the calling thread."""
-    return _libraries().limit(limits=1, user_api="blas")
+_LIMITING = Lock()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """A context in which BLAS runs in the calling thread.
+
+    The limit belongs to the process: two threads that each put back what they had found would leave it at 1. So only
+    one sets it; others that come meanwhile, and the same one further in, leave it as it is.
+    """
+    if not _LIMITING.acquire(blocking=False):
+        yield
+        return
+    try:
+        with _libraries().limit(limits=1, user_api="blas"):
+            yield
+    finally:
+        _LIMITING.release()
 
 
 def _map_rows(work: Callable[[int, int], Any], n: int, cells: int) -> list[Any]:

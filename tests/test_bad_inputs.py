@@ -20,7 +20,9 @@ BLOCK = re.compile(r"^```python\n(.*?)^```", flags=re.M | re.S)
 
 
 KINDS = {"ValueError", "TypeError", "NotFittedError", "UndefinedNumberError", "FileNotFoundError"}
-INSIDE = re.compile(r"broadcast|operand|dtype=object|ndarray|jaxlib|LinAlg|Traceback|not subscriptable|has no attribute")
+INSIDE = re.compile(
+    r"broadcast|operand|dtype=object|ndarray|jaxlib|LinAlg|Traceback|not subscriptable|has no attribute"
+)
 
 
 class Example(NamedTuple):

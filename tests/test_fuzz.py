@@ -61,7 +61,7 @@ NUMBERS = {
     "one is different": lambda rng, n: np.where(np.arange(n) == rng.integers(max(n, 1)), 1.0, 0.0),
     "presences": lambda rng, n: rng.integers(0, 2, n).astype(float),
     "counts": lambda rng, n: rng.poisson(2, n).astype(float),
-    "large counts": lambda rng, n: rng.integers(0, 2**45, n).astype(float),
+    "large counts": lambda rng, n: rng.integers(0, 2**33, n).astype(float),
     "fractional counts": lambda rng, n: rng.exponential(size=n),
     "codes": lambda rng, n: rng.integers(0, 4, n).astype(float),
     "signed codes": lambda rng, n: rng.integers(-1, 3, n).astype(float),
@@ -434,7 +434,7 @@ def check_rest(model, rng, x, y, w):
                 joint = model.predict_joint_log_proba(x)
                 fine = np.isfinite(joint).all(axis=1) & (np.abs(out.contributions).max(axis=(1, 2), initial=0) < 1e6)
                 gap = (total - joint)[fine]
-            close(gap, np.broadcast_to(gap[:, :1], gap.shape), rtol=1e-5, atol=1e-5)
+            close(gap, np.broadcast_to(gap[:, :1], gap.shape), rtol=1e-5, atol=1e-4)
         elif name == "sample":
             assert len(out[0]) == len(out[1]) == 4
             assert np.isin(out[1], model.classes_).all()
@@ -468,6 +468,12 @@ def tame(kinds):
     return not set(kinds) & {"all magnitudes", "denormal", "large counts", "very far from zero", "far from zero"}
 
 
+def levels(model):
+    """Columns and levels of the blocks of a model, for comparison."""
+    parts = [(None, model, None)] if not hasattr(model, "blocks_") else model.blocks_
+    return [(name, np.array(i).tolist(), [v.tolist() for v in getattr(m, "categories_", [])]) for name, m, i in parts]
+
+
 def other_ways(model, given, name, x, y, w, kinds, joint, folder):
     """The same model by batches, merging, forgetting and a file."""
     n = len(y)
@@ -488,11 +494,8 @@ def other_ways(model, given, name, x, y, w, kinds, joint, folder):
             for a, b, c in parts:
                 if c is None or np.any(c):
                     stream.partial_fit(a, b, classes=model.classes_, sample_weight=c)
-            same_levels = not hasattr(model, "categories_") or all(
-                np.array_equal(p, q) for p, q in zip(model.categories_, batches.categories_, strict=True)
-            )
             for other in (batches, stream):
-                if same_levels and getattr(model, "blocks", None) != "auto":
+                if levels(other) == levels(model):  # which later batches, or rows without weight, may have declared
                     close(other.predict_joint_log_proba(x), joint, rtol=rtol, atol=rtol)
     except Refused:
         return

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bayesgen.estimators._options import DROP_NAN
-from bayesgen.estimators._tables import column_values, is_missing
+from bayesgen.estimators._tables import column_values, is_missing, plain
 from bayesgen.families.base import column_name
 from bayesgen.families.categorical import CategoricalStats
 from bayesgen.statistics import Columns
@@ -48,7 +48,7 @@ def _sorted_distinct(values: np.ndarray, name: str) -> np.ndarray:
 
 def _values(x: Any, j: int, name: str) -> tuple[np.ndarray, np.ndarray | None]:
     """See `column_values`; raises for values that cannot be levels."""
-    values, declared = column_values(x, j)
+    values, declared = column_values(x, j, booleans=True)
     if values.dtype.kind == "O":
         odd = next((v for v in values.tolist() if getattr(type(v), "__hash__", None) is None), None)
         if odd is not None:
@@ -70,7 +70,7 @@ def find(
     values, declared = _values(x, j, name)
     seen = ~is_missing(values)
     counted = values[seen if weights is None else seen & (weights > 0)]
-    values = values[seen]
+    values = plain(values[seen])
     if declared is not None:
         return declared if before is None else union(before, declared, j, names)
     if values.dtype.kind == "f" and not np.isfinite(values).all():
@@ -150,7 +150,7 @@ def encode(
         if missing.any() and not allow_missing:
             raise ValueError(f"Input X contains NaN: {name} has a missing value and missing='error'. {DROP_NAN}")
         codes = np.full(len(values), -1, dtype=np.int64)
-        codes[~missing] = _codes(values[~missing], known, name)
+        codes[~missing] = _codes(plain(values[~missing]), known, name)
         strange = codes == len(known)
         if strange.any() and unknown == "error":
             raise ValueError(
