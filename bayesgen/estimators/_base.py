@@ -441,7 +441,7 @@ def _statistics(learned: Learned) -> Statistics:
 def _without(learned: Learned, leaving: Any) -> Any:
     """Statistics of the features without those of rows that were learned."""
     fit, columns = learned.fit, learned.columns
-    blocks = columns.blocks or ((None, range(columns.n_features), columns),)
+    blocks: Any = columns.blocks or ((None, range(columns.n_features), columns),)
     rest = []
     parts = fit.features.parts if columns.blocks else (fit.features,)
     for (_, index, own), part, gone in zip(blocks, parts, leaving if columns.blocks else (leaving,), strict=True):

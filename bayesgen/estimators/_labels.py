@@ -125,9 +125,10 @@ def check_weights(sample_weight: Any, x: Any, may_vanish: bool = False) -> np.nd
     if sample_weight is None:
         return None
     n = _num_samples(x)
+    w: np.ndarray | None
     try:
-        w = np.asarray(sample_weight)
-        w = w.astype(np.float64, copy=False) if w.dtype.kind in "biufO" else None
+        given = np.asarray(sample_weight)
+        w = given.astype(np.float64, copy=False) if given.dtype.kind in "biufO" else None
     except (TypeError, ValueError):
         w = None
     if w is not None and w.ndim == 0:
