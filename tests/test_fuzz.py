@@ -91,6 +91,7 @@ SUITS = {  # kinds that the models are for, so that most cases get beyond the fi
     "PoissonNB": ["counts", "large counts", "fractional counts", "zeros", "presences"],
     "CategoricalNB": ["codes", "texts", "booleans", "missing objects", "presences", "nothing", "measurements"],
     "MixedNB": ["codes", "texts", "booleans", "missing objects", "presences", "measurements", "rounded", "counts"],
+    "GenerativeClassifier": ["counts", "presences", "codes"],
 }
 
 
@@ -198,6 +199,7 @@ def labels(rng, n, drawn):
         "objects": lambda: rng.choice(["ham", "spam", "é"], n).astype(object),
         "booleans": lambda: rng.random(n) < 0.5,
         "signed": lambda: rng.choice([-1, 1], n),
+        "some unknown": lambda: rng.choice([-1, 0, 1], n),
         "floats": lambda: rng.choice([1.0, 2.0], n),
         "series": lambda: pd.Series(rng.choice(["ham", "spam"], n)),
         "categorical": lambda: pd.Series(rng.choice(["ham", "spam"], n), dtype="category"),
@@ -297,6 +299,11 @@ def options(rng, model, d):
         out |= {"prior": pick(rng, ["reference", "evidence", wishart, "x"])} if rng.random() < 0.4 else {}
     if model == "PoissonNB" and rng.random() < 0.4:
         out["prior"] = pick(rng, ["evidence", Gamma(0.5, 2.0), Gamma(0.0, 0.0), Gamma(rng.random(d), 1.0), "x"])
+    if model == "GenerativeClassifier":
+        out = {name: value for name, value in out.items() if name != "missing"}
+        out["family"] = pick(rng, ["gaussian", "bernoulli", "multinomial", "poisson", "multivariate_gaussian", "x"])
+    if rng.random() < 0.08:
+        out |= {"unlabelled": pick(rng, ["em", "em", "x"]), "inference": pick(rng, ["mean", "map", "mle", "exact"])}
     if model == "MixedNB":
         out["inference"] = pick(rng, ["exact", "mean", "mle"])
         if rng.random() < 0.5:
@@ -485,7 +492,13 @@ def other_ways(model, given, name, x, y, w, kinds, joint, folder):
         model.save(path)
     assert_array_equal(load(path).predict_joint_log_proba(x), joint)
     assert_array_equal(pickle.loads(pickle.dumps(model)).predict_joint_log_proba(x), joint)
-    if model.likelihood_power == "loo" or n < 2 or isinstance(x, sp.coo_array) or (w is not None and np.ndim(w) == 0):
+    if (
+        model.likelihood_power == "loo"
+        or model.unlabelled is not None
+        or n < 2
+        or isinstance(x, sp.coo_array)
+        or (w is not None and np.ndim(w) == 0)
+    ):
         return
     rtol = 1e-6 if tame(kinds) and (w is None or np.max(w) < 1e6) else 1.0
     first, second = np.arange(n // 2), np.arange(n // 2, n)

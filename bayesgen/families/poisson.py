@@ -124,7 +124,7 @@ class LogRateChart(NamedTuple):
 
 
 def _counts(rng: np.random.Generator, rate: np.ndarray) -> np.ndarray:
-    """Poisson draws; rates beyond 2^53, where floats are whole and counts need more than 64 bits, by their normal limit.
+    """Poisson draws; of rates beyond 2^53, where floats are whole and counts outgrow 64 bits, by the normal limit.
 
     There the two distributions differ by a part in 10^8 (Berry 1941, Esseen 1942).
     """
