@@ -64,7 +64,7 @@ NUMBERS = {
     "one is different": lambda rng, n: np.where(np.arange(n) == rng.integers(max(n, 1)), 1.0, 0.0),
     "presences": lambda rng, n: rng.integers(0, 2, n).astype(float),
     "counts": lambda rng, n: rng.poisson(2, n).astype(float),
-    "large counts": lambda rng, n: rng.integers(0, 2**33, n).astype(float),
+    "large counts": lambda rng, n: rng.integers(0, 2**32, n).astype(float),
     "fractional counts": lambda rng, n: rng.exponential(size=n),
     "codes": lambda rng, n: rng.integers(0, 4, n).astype(float),
     "signed codes": lambda rng, n: rng.integers(-1, 3, n).astype(float),
@@ -444,7 +444,7 @@ def check_rest(model, rng, x, y, w):
                 joint = model.predict_joint_log_proba(x)
                 fine = np.isfinite(joint).all(axis=1) & (np.abs(out.contributions).max(axis=(1, 2), initial=0) < 1e6)
                 gap = (total - joint)[fine]
-            close(gap, np.broadcast_to(gap[:, :1], gap.shape), rtol=1e-5, atol=1e-4)
+            close(gap, np.broadcast_to(gap[:, :1], gap.shape), rtol=1e-5, atol=1e-3)
         elif name == "sample":
             assert len(out[0]) == len(out[1]) == 4
             assert np.isin(out[1], model.classes_).all()

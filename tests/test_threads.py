@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import subprocess
 import sys
 import threading
 import time
@@ -266,3 +268,32 @@ def test_an_interrupt_leaves_the_model_before_or_after(make, method):
 @pytest.mark.parametrize("method", METHODS)
 def test_an_interrupt_at_any_line_leaves_the_model_before_or_after(make, method):
     check_interrupts(make, method, 40)
+
+
+# ----------------------------------------------------------------------------------------------------
+# processes
+
+FORKED = """
+import multiprocessing, sys
+import numpy as np
+from bayesgen import GaussianDiscriminantAnalysis, MultinomialNB
+
+x = np.random.default_rng(0).poisson(3.0, (300_000, 4)).astype(float)
+y = np.arange(len(x)) % 3
+models = [GaussianDiscriminantAnalysis().fit(x, y), MultinomialNB().fit(x, y)]  # large: in two threads
+
+def answers(_=None):
+    learned = [type(model)().partial_fit(x, y, classes=[0, 1, 2]) for model in models]
+    return [model.predict_proba(x[:50_000]).tobytes() for model in [*models, *learned]]
+
+if __name__ == "__main__":
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        assert pool.map(answers, range(2)) == [answers()] * 2
+    assert "jax" not in sys.modules
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_a_forked_process_fits_and_predicts_as_its_parent():
+    subprocess.run([sys.executable, "-W", "error", "-c", FORKED], check=True, timeout=60)

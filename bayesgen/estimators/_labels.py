@@ -40,8 +40,8 @@ def plain_labels(y: Any, name: str = "y") -> np.ndarray:
     y = _column(y, name)
     if is_missing(y).any():
         raise ValueError(
-            f"Input {name} contains NaN, NaT or None (the first in row {int(is_missing(y).argmax())}): every row needs a "
-            "label. Drop the rows, or give them a class of their own"
+            f"Input {name} contains NaN, NaT or None (the first in row {int(is_missing(y).argmax())}): every row needs "
+            "a label. Drop the rows, or give them a class of their own"
         )
     if y.dtype.kind != "O":
         return y
