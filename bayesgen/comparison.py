@@ -255,7 +255,7 @@ def check_estimators(estimators: Any) -> None:
             raise ValueError(
                 f"estimators[{name!r}] is the class {estimator.__name__}; give an instance, {estimator.__name__}()"
             )
-        if not is_classifier(estimator):
+        if not hasattr(estimator, "__sklearn_tags__") or not is_classifier(estimator):
             raise ValueError(f"estimators[{name!r}] is not a classifier; got {estimator!r}")
 
 

@@ -259,6 +259,8 @@ def maximise_concentration(
     constant : float
         What the log evidence has besides.
     """
+    if not any(g.shape[1] for g in groups):
+        raise UndefinedNumberError(f"{what}='evidence' has nothing to learn from: no row has a value in any column")
     weights = background(groups) if ask.base else [np.ones(g.shape[1]) for g in groups]
     rows = [slice(k, k + 1) for k in range(len(groups[0]))] if ask.per_class else [slice(None)]
     parts, found = [], []

@@ -32,6 +32,7 @@ import numpy as np
 from scipy.special import expit, logit, rel_entr
 
 from bayesgen.comparison import import_pandas
+from bayesgen.estimators._base import GenerativeBase
 from bayesgen.estimators._export_names import Names, named_blocks
 from bayesgen.estimators._posterior import label, wanted_names
 from bayesgen.exceptions import UndefinedNumberError
@@ -90,6 +91,10 @@ def prior_sensitivity(
     power-scaling*.
     """
     pd = import_pandas("prior_sensitivity")
+    if not isinstance(estimator, GenerativeBase):
+        raise ValueError(
+            f"estimator must be a fitted estimator of this library, such as GaussianNB(); got {estimator!r}"
+        )
     learned = estimator._state()
     fit = learned.fit
     fit.check_posterior()

@@ -69,6 +69,8 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
         "arrays": len(arrays),
         "value": encoded,
     }
+    if not isinstance(path, (str, os.PathLike)):
+        raise ValueError(f"path must be the path of a file to write; got {path!r:.100}")
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(f"{str(path)!r} is a folder; name a file in it")

@@ -160,7 +160,7 @@ def test_errors_name_the_block_and_change_nothing(rows: tuple[np.ndarray, np.nda
         (blocks[:, 0], labels, "Expected 2D array"),
         (frames, y, "lengths of the blocks of X are not known"),
         (frames, labels, "y has 5 partitions; X has 4"),
-        (blocks, labels + 0.5, r"block \d: .*Unknown label type"),
+        (blocks, labels + 0.5, r"block \d: y must hold class labels"),
         (blocks[:0], labels[:0], "no rows"),
     ]
     for X_, y_, message in cases:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from odd_cases import models
+from threadpoolctl import ThreadpoolController, threadpool_info
 
 from bayesgen import (
     BernoulliNB,
@@ -22,10 +26,11 @@ from bayesgen import (
     PoissonNB,
     load,
 )
+from bayesgen._kernels import one_blas_thread
 
 rng = np.random.default_rng(5)
 LABELS = np.arange(200) % 3
-COUNTS = rng.poisson(rng.gamma(1.0, 3.0, (3, 6))[LABELS] * rng.gamma(0.5, 2.0, (200, 1))).astype(float)
+COUNTS = rng.poisson(rng.gamma(1.0, 3.0, (3, 4))[LABELS] * rng.gamma(0.5, 2.0, (200, 1))).astype(float)
 MODELS = {
     "Gaussian": GaussianNB,
     "Gaussian, learned prior": lambda: GaussianNB(prior="evidence"),
@@ -36,7 +41,7 @@ MODELS = {
     "multinomial, learned alpha": lambda: MultinomialNB(alpha="evidence"),
     "Poisson": PoissonNB,
     "categorical": CategoricalNB,
-    "mixed": lambda: MixedNB(blocks=[("a", GaussianNB(), [0, 1, 2]), ("b", PoissonNB(), [3, 4, 5])]),
+    "mixed": lambda: MixedNB(blocks=[("a", GaussianNB(), [0, 1]), ("b", PoissonNB(), [2, 3])]),
 }
 
 
@@ -68,7 +73,7 @@ def answers(model):
         model.predict(COUNTS),
         np.asarray(model.log_evidence_),
         model.loo(COUNTS, LABELS).log_joint,
-        model.explain(COUNTS[:5], random_state=0).contributions,
+        model.explain(COUNTS[:2], n_draws=10, random_state=0).contributions,
         model.sample_proba(COUNTS[:5], 20, random_state=0),
         np.asarray(model.sample(5, random_state=0)[0]),
     ]
@@ -82,7 +87,7 @@ def same(a, b):
 @models(MODELS)
 def test_one_model_answers_eight_threads_alike(make):
     expected = answers(make().fit(COUNTS, LABELS))
-    for _ in range(3):  # each time a model that has computed nothing yet
+    for _ in range(2):  # each time a model that has computed nothing yet
         model = make().fit(COUNTS, LABELS)
         for got in at_once(8, lambda i, model=model: answers(model)):
             same(got, expected)
@@ -147,6 +152,35 @@ def test_a_prediction_sees_a_model_before_or_after_a_batch_and_never_between(mak
     assert_array_equal(model.predict_joint_log_proba(COUNTS[:9]), stages[-1])
 
 
+def blas_threads():
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+
+def test_the_number_of_blas_threads_is_what_it_was_after_threads_that_overlap():
+    controller = ThreadpoolController()
+    entered, left = threading.Event(), threading.Event()
+
+    def first(_):
+        with one_blas_thread():
+            entered.set()
+            left.wait(1.0)
+
+    def second(_):
+        entered.wait()
+        with one_blas_thread():
+            with one_blas_thread():
+                left.set()
+            time.sleep(0.1)
+
+    with controller.limit(limits=2, user_api="blas"):
+        before = blas_threads()
+        at_once(2, lambda i: (first, second)[i](None))
+        assert blas_threads() == before
+        with one_blas_thread():
+            assert set(blas_threads()) == {1}
+        assert blas_threads() == before
+
+
 # ----------------------------------------------------------------------------------------------------
 # broken off
 
@@ -199,9 +233,7 @@ def traced(tracer, call):
         sys.settrace(before)
 
 
-@models(MODELS)
-@pytest.mark.parametrize("method", ["fit", "partial_fit", "merge", "forget"])
-def test_an_interrupt_at_any_line_leaves_the_model_before_or_after(make, method):
+def check_interrupts(make, method, n_places):
     half = COUNTS[100:], LABELS[100:]
     arguments = (make().fit(*half),) if method == "merge" else half
 
@@ -212,7 +244,7 @@ def test_an_interrupt_at_any_line_leaves_the_model_before_or_after(make, method)
     before = whole.predict_joint_log_proba(COUNTS)
     traced(counter, lambda: getattr(whole, method)(*arguments))
     after = whole.predict_joint_log_proba(COUNTS)
-    for at in np.unique(np.linspace(1, counter.lines, 12).astype(int)):
+    for at in np.unique(np.linspace(1, counter.lines, n_places).astype(int)):
         model = fresh()
         with pytest.raises(KeyboardInterrupt):
             traced(Breaks(at), lambda model=model: getattr(model, method)(*arguments))
@@ -220,3 +252,48 @@ def test_an_interrupt_at_any_line_leaves_the_model_before_or_after(make, method)
         if np.array_equal(got, before):
             getattr(model, method)(*arguments)  # nothing is left half open, such as a context or a lock
         assert_array_equal(model.predict_joint_log_proba(COUNTS), after)
+
+
+METHODS = ["fit", "partial_fit", "merge", "forget"]
+
+
+@models({k: v for k, v in MODELS.items() if k in ("discriminant", "multinomial", "mixed")})
+@pytest.mark.parametrize("method", METHODS)
+def test_an_interrupt_leaves_the_model_before_or_after(make, method):
+    check_interrupts(make, method, 5)
+
+
+@pytest.mark.slow
+@models(MODELS)
+@pytest.mark.parametrize("method", METHODS)
+def test_an_interrupt_at_any_line_leaves_the_model_before_or_after(make, method):
+    check_interrupts(make, method, 40)
+
+
+# ----------------------------------------------------------------------------------------------------
+# processes
+
+FORKED = """
+import multiprocessing, sys
+import numpy as np
+from bayesgen import GaussianDiscriminantAnalysis, MultinomialNB
+
+x = np.random.default_rng(0).poisson(3.0, (300_000, 4)).astype(float)
+y = np.arange(len(x)) % 3
+models = [GaussianDiscriminantAnalysis().fit(x, y), MultinomialNB().fit(x, y)]  # large: in two threads
+
+def answers(_=None):
+    learned = [type(model)().partial_fit(x, y, classes=[0, 1, 2]) for model in models]
+    return [model.predict_proba(x[:50_000]).tobytes() for model in [*models, *learned]]
+
+if __name__ == "__main__":
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        assert pool.map(answers, range(2)) == [answers()] * 2
+    assert "jax" not in sys.modules
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_a_forked_process_fits_and_predicts_as_its_parent():
+    subprocess.run([sys.executable, "-W", "error", "-c", FORKED], check=True, timeout=60)

@@ -200,7 +200,7 @@ class GenerativeBase(
         if before is None and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit: the list of all class labels")
         if classes is not None:
-            given = np.unique(_labels.plain_labels(classes))
+            given = np.unique(_labels.plain_labels(classes, "classes"))
             if not given.size:
                 raise ValueError("classes is empty: list the class labels")
             if before is not None and not np.array_equal(given, before.fit.classes):

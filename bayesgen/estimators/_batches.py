@@ -89,7 +89,7 @@ class Batches(Shell):
         self._check_params()
         refuse_parts(self, "fit_batches")
         if classes is not None:
-            classes = np.unique(_labels.plain_labels(classes))
+            classes = np.unique(_labels.plain_labels(classes, "classes"))
             if not classes.size:
                 raise ValueError("classes is empty: list the class labels")
         source, total = open_batches(batches, target, sample_weight, columns)

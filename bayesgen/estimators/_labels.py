@@ -18,39 +18,41 @@ SPAN = 1 << 16  # whole labels that lie this near together are counted, which is
 MANY = 20  # labels from which on scikit-learn asks whether they are classes
 
 
-def _column(y: Any) -> np.ndarray:
+def _column(y: Any, name: str = "y") -> np.ndarray:
     """Labels as a 1-D array, in which missing ones are still told from the others."""
-    y = on_host(y, "y")
+    y = on_host(y, name)
     if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
-        raise ValueError("y has masked entries: every row needs a label (drop the rows)")
+        raise ValueError(f"{name} has masked entries: every row needs a label (drop the rows)")
     if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biuU":
         return y
     dtype = getattr(y, "dtype", None)
-    if dtype is not None and not isinstance(dtype, np.dtype):  # nullable, categorical, polars
-        y = np.asarray(y, dtype=object)
-    elif isinstance(y, (list, tuple)) and np.asarray(y).dtype.kind in "US":
-        y = np.array(list(y), dtype=object)  # NumPy would write numbers and NaN as text beside text
     try:
+        if dtype is not None and not isinstance(dtype, np.dtype):  # nullable, categorical, polars
+            y = np.asarray(y, dtype=object)
+        elif isinstance(y, (list, tuple)) and np.asarray(y).dtype.kind in "US":
+            y = np.array(list(y), dtype=object)  # NumPy would write numbers and NaN as text beside text
         return column_or_1d(y, warn=True)
     except ValueError as error:
-        advice = " For weights of classes use fit_soft(X, R, classes)." if np.ndim(y) == 2 else ""
-        raise ValueError(f"{error} It must hold one class label for each row.{advice}") from error
+        shape = getattr(y, "shape", None)
+        got = reprlib.repr(y) if shape is None else f"shape {shape}"
+        advice = "; for weights of classes use fit_soft(X, R, classes)" if shape is not None and len(shape) == 2 else ""
+        raise ValueError(f"{name} should be a 1d array of labels; got {got}{advice}") from error
 
 
-def plain_labels(y: Any) -> np.ndarray:
+def plain_labels(y: Any, name: str = "y") -> np.ndarray:
     """Labels as a 1-D array of one NumPy type; booleans stay booleans, whatever frame they come from."""
-    y = _column(y)
+    y = _column(y, name)
     if is_missing(y).any():
         raise ValueError(
-            f"Input y contains NaN, NaT or None (the first in row {int(is_missing(y).argmax())}): every row needs a "
-            "label. Drop the rows, or give them a class of their own"
+            f"Input {name} contains NaN, NaT or None (the first in row {int(is_missing(y).argmax())}): every row needs "
+            "a label. Drop the rows, or give them a class of their own"
         )
     if y.dtype.kind != "O":
         return y
     kinds = {bool if isinstance(v, np.bool_) else type(v) for v in y.tolist()}
     if len(kinds) > 1 and not kinds <= {int, float}:
         names = ", ".join(sorted(k.__name__ for k in kinds))
-        raise ValueError(f"y mixes labels of different types ({names}); make them all of one type")
+        raise ValueError(f"{name} mixes labels of different types ({names}); make them all of one type")
     return np.array(y.tolist())
 
 
@@ -160,10 +162,10 @@ def check_weights(sample_weight: Any, x: Any, may_vanish: bool = False) -> np.nd
         return None
     sample_weight = on_host(sample_weight, "sample_weight")
     n = _num_samples(x)
-    w: Any
+    w: np.ndarray | None
     try:
-        w = np.asarray(sample_weight)
-        w = w.astype(np.float64, copy=False) if w.dtype.kind in "biufO" else None
+        given = np.asarray(sample_weight)
+        w = given.astype(np.float64, copy=False) if given.dtype.kind in "biufO" else None
     except (TypeError, ValueError):
         w = None
     if w is not None and w.ndim == 0:

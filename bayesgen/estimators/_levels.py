@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bayesgen.estimators._options import DROP_NAN
-from bayesgen.estimators._tables import column_values, is_missing
+from bayesgen.estimators._tables import column_values, is_missing, plain
 from bayesgen.families.base import column_name
 from bayesgen.families.categorical import CategoricalStats
 from bayesgen.statistics import Columns
@@ -35,28 +35,26 @@ def kind_of(values: np.ndarray) -> str:
     return {"U": "text", "S": "bytes", "M": "dates", "m": "durations"}.get(values.dtype.kind, "numbers")
 
 
+def _no_level(values: np.ndarray, name: str) -> ValueError:
+    """What to raise where some values are lists, dicts or alike."""
+    odd = next((v for v in values.tolist() if getattr(type(v), "__hash__", None) is None), values[0])
+    return ValueError(
+        f"{name} holds {reprlib.repr(odd)}: levels are single values, such as texts or numbers. Split it into plain "
+        "columns, or drop it"
+    )
+
+
 def _sorted_distinct(values: np.ndarray, name: str) -> np.ndarray:
     try:
         return np.unique(values)
     except TypeError:
         kinds = sorted({type(v).__name__ for v in values.tolist()})
+        if len(kinds) == 1:
+            raise _no_level(values, name) from None
         raise ValueError(
             f"{name} mixes values of different types ({', '.join(kinds)}); make them all of one type, or pass "
             "categories="
         ) from None
-
-
-def _values(x: Any, j: int, name: str) -> tuple[np.ndarray, np.ndarray | None]:
-    """See `column_values`; raises for values that cannot be levels."""
-    values, declared = column_values(x, j)
-    if values.dtype.kind == "O":
-        odd = next((v for v in values.tolist() if getattr(type(v), "__hash__", None) is None), None)
-        if odd is not None:
-            raise ValueError(
-                f"{name} holds {reprlib.repr(odd)}, of type {type(odd).__name__}; levels are single values, such as "
-                "texts or numbers. Split it into plain columns"
-            )
-    return values, declared
 
 
 def find(
@@ -67,10 +65,10 @@ def find(
     Rows of weight zero declare codes and names; of real numbers only those with weight are levels.
     """
     name = column_name(j, names)
-    values, declared = _values(x, j, name)
+    values, declared = column_values(x, j, booleans=True)
     seen = ~is_missing(values)
     counted = values[seen if weights is None else seen & (weights > 0)]
-    values = values[seen]
+    values = plain(values[seen])
     if declared is not None:
         return declared if before is None else union(before, declared, j, names)
     if values.dtype.kind == "f" and not np.isfinite(values).all():
@@ -143,14 +141,14 @@ def encode(
     out = np.empty((x.shape[0], len(levels)), dtype=np.int64)
     for j, known in enumerate(levels):
         name = column_name(j, columns.names)
-        values, _ = _values(x, j, name)
+        values, _ = column_values(x, j, booleans=True)
         missing = is_missing(values)
         if values.dtype.kind == "f" and np.isinf(values).any():
             raise ValueError(f"Input X contains infinity: {name}. Infinities are not data; drop the rows")
         if missing.any() and not allow_missing:
             raise ValueError(f"Input X contains NaN: {name} has a missing value and missing='error'. {DROP_NAN}")
         codes = np.full(len(values), -1, dtype=np.int64)
-        codes[~missing] = _codes(values[~missing], known, name)
+        codes[~missing] = _codes(plain(values[~missing]), known, name)
         strange = codes == len(known)
         if strange.any() and unknown == "error":
             raise ValueError(
@@ -187,8 +185,11 @@ def _codes(values: np.ndarray, levels: np.ndarray, name: str) -> np.ndarray:
         order = np.argsort(levels, kind="stable")
         at = np.minimum(np.searchsorted(levels[order], values), s - 1)
         return np.where(levels[order][at] == values, order[at], s)
-    place = {v: i for i, v in enumerate(levels.tolist())}
-    return np.array([place.get(v, s) for v in values.tolist()], dtype=np.int64)
+    try:
+        place = {v: i for i, v in enumerate(levels.tolist())}
+        return np.array([place.get(v, s) for v in values.tolist()], dtype=np.int64)
+    except TypeError:
+        raise _no_level(values, name) from None
 
 
 def adapt(stats: CategoricalStats, old: Columns, new: Columns) -> CategoricalStats:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from bayesgen._kernels import rows
 
@@ -49,6 +50,8 @@ def refuse_dask(x: Any) -> None:
 
 def refuse_no_table(x: Any) -> None:
     """Raise for what cannot be rows and columns: a path, a dictionary, nothing."""
+    if sp.issparse(x):  # of which one kind is a dictionary
+        return
     if x is None or isinstance(x, (str, bytes, os.PathLike, Mapping, set, bool, int, float)):
         hint = "; read the file first, as with pandas.read_csv" if isinstance(x, (str, os.PathLike)) else ""
         hint = "; make it a data frame, as with pandas.DataFrame(X)" if isinstance(x, Mapping) else hint
@@ -67,13 +70,13 @@ def refuse_duplicate_names(x: Any) -> None:
     raise ValueError(f"duplicate column names: {double!r} is the name of several columns; names must be unique")
 
 
-def column_values(x: Any, j: int) -> tuple[np.ndarray, np.ndarray | None]:
-    """Column j of an array or data frame, and its declared levels if it is a categorical column."""
+def column_values(x: Any, j: int, booleans: bool = False) -> tuple[np.ndarray, np.ndarray | None]:
+    """Column j of an array or data frame, and its declared levels if it is a categorical column; see `plain`."""
     if hasattr(x, "iloc"):
         column = x.iloc[:, j]
         categories = getattr(getattr(column, "cat", None), "categories", None)
         if categories is None:
-            return plain(column.to_numpy()), None
+            return plain(column.to_numpy(), booleans), None
         return plain(column.to_numpy(dtype=object)), np.asarray(categories)
     if hasattr(x, "get_column"):  # polars
         column = x.get_column(x.columns[j])
@@ -81,10 +84,10 @@ def column_values(x: Any, j: int) -> tuple[np.ndarray, np.ndarray | None]:
         if kind in ("Struct", "List", "Array"):
             raise ValueError(f"column {x.columns[j]!r} holds values of type {kind}; split it into plain columns")
         if kind not in ("Categorical", "Enum"):
-            return plain(np.asarray(column.to_numpy())), None
+            return plain(np.asarray(column.to_numpy()), booleans), None
         declared = column.dtype.categories if kind == "Enum" else column.drop_nulls().unique().cast(str).sort()
         return plain(np.asarray(column.cast(str).to_list(), dtype=object)), np.asarray(declared.to_list(), dtype=str)
-    return plain(rows(x, slice(None))[:, j]), None
+    return plain(rows(x, slice(None))[:, j], booleans), None
 
 
 def as_array(x: Any) -> np.ndarray:
@@ -108,8 +111,11 @@ def _cells(size: int | None) -> str:
     return "no cells but is a single value" if size is None else f"{size} cells"
 
 
-def plain(column: np.ndarray) -> np.ndarray:
-    """An object column whose values are all numbers, or all booleans, as that type; missing is NaN."""
+def plain(column: np.ndarray, booleans: bool = False) -> np.ndarray:
+    """An object column whose values are all numbers, or all booleans, as that type; missing is NaN.
+
+    With `booleans`, those among which some are missing stay objects instead of becoming numbers.
+    """
     if column.dtype.kind != "O":
         return column
     missing = is_missing(column)
@@ -120,6 +126,8 @@ def plain(column: np.ndarray) -> np.ndarray:
         return column
     if not missing.any():
         return np.array(present)
+    if booleans and all(isinstance(v, (bool, np.bool_)) for v in present):
+        return column
     out = np.full(len(column), np.nan)
     out[~missing] = np.array(present, dtype=float)
     return out

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from bayesgen.estimators._tables import is_frame
 
+MOST_TOKENS = 1e9  # of documents that are drawn: 8 GB
 MOST_WORDS = 100_000_000  # larger ids are hashes, not places in a vocabulary
 
 
@@ -28,7 +29,7 @@ def read_tokens(documents: Any, vocabulary_size: int | None) -> tuple[Any, int]:
         raise ValueError(f"{expected}; got {type(documents).__name__}")
     sequences = []
     for i, document in enumerate(documents):
-        if isinstance(document, (str, bytes)) or not hasattr(document, "__len__") or np.ndim(document) > 1:
+        if not _is_sequence(document):
             raise ValueError(f"{expected}; document {i} is of type {type(document).__name__}")
         tokens = np.asarray(
             [t for t in (document.tolist() if hasattr(document, "tolist") else document) if not _no_token(t)]
@@ -55,6 +56,14 @@ def read_tokens(documents: Any, vocabulary_size: int | None) -> tuple[Any, int]:
     counts = sp.csr_array((np.ones(len(index)), index, indptr), shape=(len(kept), size))
     counts.sum_duplicates()
     return counts, size
+
+
+def _is_sequence(document: Any) -> bool:
+    """Whether it is a sequence of single values."""
+    try:
+        return not isinstance(document, (str, bytes)) and hasattr(document, "__len__") and np.ndim(document) < 2
+    except ValueError:  # of sequences of several lengths
+        return False
 
 
 def _no_token(t: Any) -> bool:

@@ -175,12 +175,15 @@ class Unlabelled(Shell):
         [1.1, 0.9]
         """
         self._check_params()
-        given = _labels.plain_labels(classes)
+        given = _labels.plain_labels(classes, "classes")
         order = np.argsort(given, kind="stable")
         names = given[order]
         if not len(names) or (names[1:] == names[:-1]).any():
             raise ValueError(f"classes must be distinct labels, one for each column of R; got {given.tolist()}")
-        R = check_array(on_host(R, "R"), dtype=np.float64, input_name="R")
+        try:
+            R = check_array(on_host(R, "R"), dtype=np.float64, input_name="R")
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"R must be an array of numbers, (n_samples, n_classes): {error}") from error
         if R.shape[1] != len(names):
             raise ValueError(f"R has {R.shape[1]} columns; classes names {len(names)}")
         if (R < 0).any():

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from bayesgen.estimators import _input
 from bayesgen.estimators._base import GenerativeBase
 from bayesgen.estimators._options import DROP_NAN, check_choice, check_count, check_missing, concentration, own_prior
-from bayesgen.estimators._tokens import document_lengths, read_tokens
+from bayesgen.estimators._tokens import MOST_TOKENS, document_lengths, read_tokens
 from bayesgen.families._all import Bernoulli, Multinomial
 from bayesgen.fit import Fit
 from bayesgen.learning import Evidence
@@ -69,6 +69,8 @@ class _Words(GenerativeBase):
     def _decode(self, x: np.ndarray, columns: Columns) -> Any:
         if self.input == "counts":
             return x
+        if x.sum() > MOST_TOKENS:
+            raise ValueError(f"lengths make {x.sum():.3g} tokens, more than {MOST_TOKENS:g}: use input='counts'")
         return [np.repeat(np.arange(len(row)), row.astype(np.int64)) for row in x]
 
     def __sklearn_tags__(self) -> Any:

@@ -170,6 +170,7 @@ def _(family: Bernoulli, x: np.ndarray, contrasts: np.ndarray, rng: Any, n: int)
 
 def _levels(family: Categorical, x: np.ndarray, known: np.ndarray, unknown: np.ndarray) -> np.ndarray:
     n_levels = np.asarray(family.n_levels)
+    known = known if known.shape[1] else unknown  # no column has a level: all that is not missing is unknown
     at = np.clip(x, 0, np.maximum(n_levels - 1, 0)) + np.minimum(family.offsets[:-1], known.shape[1] - 1)
     values = np.where(x < n_levels, np.take(known, at, axis=1, mode="clip"), unknown[:, None, :])  # (K, n, d)
     return _cells(np.moveaxis(values, 0, 1), x >= 0)

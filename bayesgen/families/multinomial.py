@@ -345,7 +345,8 @@ class Multinomial(Family):
         length = np.asarray(x.sum(axis=1)).reshape(-1, 1)
         square = x.multiply(x).tocsr() if sp.issparse(x) else x * x
         mean = contract(x, digamma(alpha)) - length * digamma(total)
-        return mean, contract(square, polygamma(1, alpha)) - length**2 * polygamma(1, total)
+        variance = contract(square, polygamma(1, alpha)) - length**2 * polygamma(1, total)
+        return mean, np.maximum(variance, 0.0)  # of one word it is 0, up to rounding
 
     # ---- sampling
 
