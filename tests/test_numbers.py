@@ -461,6 +461,17 @@ def test_leave_one_out_of_some_of_the_learned_rows():
     agree(some.log_joint, as_float(exact_loo(reference(case)))[3:9])
 
 
+@pytest.mark.filterwarnings("ignore:loo is of rows that were learned")
+def test_leave_one_out_of_an_outlier_needs_all_the_other_rows():
+    X, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2
+    X[0, 0] = 1e7
+    model = GaussianNB(prior=NormalInverseGamma(mean=0.0, mean_precision=1.0, shape=2.0, scale=1.0)).fit(X, y)
+    whole = model.loo(X, y)
+    agree(model.loo(X[1:20], y[1:20]).joint, whole.joint[1:20])
+    with pytest.raises(UndefinedNumberError, match="pass all the rows that were learned"):
+        model.loo(X[:20], y[:20])
+
+
 # ------------------------------------------------------------------------------------ default priors
 
 

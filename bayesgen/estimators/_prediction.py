@@ -19,7 +19,7 @@ from bayesgen.estimators._options import check_choice, check_count
 from bayesgen.estimators._parts import by_parts
 from bayesgen.estimators._shell import Shell
 from bayesgen.estimators._tables import is_dask
-from bayesgen.exceptions import ZeroProbabilityWarning
+from bayesgen.exceptions import UndefinedNumberError, ZeroProbabilityWarning
 from bayesgen.families.base import Labels, class_count
 from bayesgen.fit import LooResult
 
@@ -300,12 +300,19 @@ class Prediction(Shell):
         UserWarning
             If they are fewer or more than were learned: some of the learned rows are predicted as well, but rows that
             were never learned give nonsense.
+
+        Raises
+        ------
+        UndefinedNumberError
+            If some of the learned rows are given, and one of them holds nearly all of a variance: without it all the
+            other rows must be summed up anew.
         """
         x, labels = self._learned_rows(X, y, sample_weight, "loo")
         fit = self._fit_value
-        out = fit.loo(x, labels)
         given = class_count(labels, len(fit.classes))
-        if not np.allclose(given, fit.count, rtol=1e-9):
+        complete = np.allclose(given, fit.count, rtol=1e-9)
+        out = fit.loo(x, labels, None if complete else _rows_not_given)
+        if not complete:
             warnings.warn(
                 f"loo is of rows that were learned, and predicts each from all the others: rows of weight "
                 f"{given.tolist()} by class were given, {fit.count.tolist()} were learned. For new rows take "
@@ -395,6 +402,13 @@ class Prediction(Shell):
         lengths = self._lengths(lengths, n_samples, fit)
         x, codes = fit.sample(n_samples, self._seed(random_state), lengths)
         return self._decode(x, learned.columns), fit.classes[codes]
+
+
+def _rows_not_given() -> Any:
+    raise UndefinedNumberError(
+        "a row holds nearly all of a variance, and leave-one-out of it needs the sums of all other rows, some of which "
+        "were not given: pass all the rows that were learned"
+    )
 
 
 def normalise(joint: np.ndarray) -> np.ndarray:
