@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+import scipy.sparse as sp
 from numpyro.diagnostics import effective_sample_size
 from numpyro.infer import MCMC, NUTS
 
@@ -56,6 +57,16 @@ def documents(n: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     theta, y = rng.dirichlet(np.full(WORDS, 0.5), size=TOPICS), rng.integers(0, TOPICS, n)
     return np.stack([rng.multinomial(50, theta[k]) for k in y]).astype(float), y
+
+
+def many_words(n: int) -> tuple[Any, np.ndarray]:
+    """Documents of about 150 words out of 20,000, on twenty topics."""
+    rng = np.random.default_rng(0)
+    y, lengths = rng.integers(0, 20, n), rng.poisson(150, n)
+    words = (20_000 ** rng.random(lengths.sum())).astype(int) - 1
+    words = (words + 37 * np.repeat(y, lengths) * (rng.random(len(words)) < 0.2)) % 20_000
+    at = np.repeat(np.arange(n), lengths), words
+    return sp.coo_array((np.ones(len(words)), at), shape=(n, 20_000)).tocsr(), y
 
 
 def fit(make: Any, X: np.ndarray, y: np.ndarray) -> tuple[Any, float, float]:
@@ -142,7 +153,13 @@ def main() -> None:
     row("concentration, NUTS, marginal", 1000, first, seconds, smallest_ess(found.draws.sites, ("alpha",)))
     found, first, seconds = fit(words(ImportanceOptions()), X, y)
     row("concentration, quadrature", 1000, first, seconds, found.importance_ess)
+    X, y = many_words(2000)
+    for name, inference in (("NUTS, marginal", walk), ("quadrature", ImportanceOptions())):
+        found, first, seconds = fit(words(inference), X, y)
+        ess = found.importance_ess or smallest_ess(found.draws.sites, ("alpha",))
+        row(f"concentration, 20,000 words x 20, {name}", 2000, first, seconds, ess)
     if options.by_hand:
+        X, y = documents(1000)
         sites, first, seconds = hand_written(alpha_rows, (X, y), options.draws)
         row("concentration, NumPyro by rows", 1000, first, seconds, smallest_ess(sites, ("alpha",)))
 
