@@ -81,7 +81,7 @@ _HOME = {
 _ELSEWHERE = {  # names of scikit-learn, and what to use here
     "LinearDiscriminantAnalysis": "GaussianDiscriminantAnalysis()",
     "QuadraticDiscriminantAnalysis": "GaussianDiscriminantAnalysis(covariance='per_class')",
-    "ComplementNB": "MultinomialNB()",
+    "ComplementNB": "MultinomialNB(), which is another model: ComplementNB is not a generative one",
 }
 
 __all__ = [
@@ -136,4 +136,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -106,6 +106,10 @@ def compare(
           `impossible_rows`, held-out rows that no class can generate (left out of `brier` and `calibration_error`).
         - `seconds`: of the fit to all rows.
 
+        Evidence and leave-one-out are of the whole posterior (route "exact") whatever ``inference`` says; held-out
+        scores are of the estimator as it is. `log_loss` is a mean over rows (less is better), ``elpd`` a sum (more is
+        better).
+
         ``attrs["loo"]`` holds the `LooResult` of each name that has one, for ``az.compare`` (none for dask, whose rows
         are not gathered); ``attrs["notes"]`` says of each name why numbers are missing. Empty ``attrs`` before writing
         the table to a file that would store them.

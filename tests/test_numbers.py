@@ -461,6 +461,14 @@ def test_leave_one_out_of_some_of_the_learned_rows():
     agree(some.log_joint, as_float(exact_loo(reference(case)))[3:9])
 
 
+@each(FEW)
+def test_leave_one_out_of_rows_that_were_not_learned_warns(case):
+    model = case.make().fit(case.X, Y)
+    others = case.X[::-1] if sp.issparse(case.X) else np.roll(case.X, 1, axis=0)  # with the labels of other rows
+    with pytest.warns(UserWarning, match="not those that were learned"):
+        model.loo(others, Y)
+
+
 @pytest.mark.filterwarnings("ignore:loo is of rows that were learned")
 def test_leave_one_out_of_an_outlier_needs_all_the_other_rows():
     X, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2

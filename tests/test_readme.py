@@ -1,6 +1,7 @@
 """The README's code runs, and prints what it says."""
 
 import ast
+import itertools
 import re
 from pathlib import Path
 
@@ -20,13 +21,17 @@ def test_the_examples_give_the_numbers_they_show():
     lines = source.splitlines()
     for statement in ast.parse(source).body:
         code = ast.get_source_segment(source, statement)
-        comment = lines[statement.end_lineno] if statement.end_lineno < len(lines) else ""
+        comment = [
+            line[2:] for line in itertools.takewhile(lambda s: s.startswith("# "), lines[statement.end_lineno :])
+        ]
         if not isinstance(statement, ast.Expr):
             exec(code, scope)
             continue
         value = eval(code, scope)
-        expected = eval(comment.removeprefix("# "), {"array": np.array})
-        np.testing.assert_allclose(value, expected, rtol=1e-6)
+        if hasattr(value, "to_string"):
+            assert [line.rstrip() for line in value.to_string().splitlines()] == comment
+        else:
+            np.testing.assert_allclose(value, eval(comment[0], {"array": np.array}), rtol=1e-6)
         shown += 1
     assert shown == 5
     assert np.all(scope["lower"] <= scope["upper"])

@@ -32,7 +32,8 @@ KEYWORDS = {
     "tol": "no singular value is dropped by a threshold (a singular covariance is an error); leave it out",
     "var_smoothing": (
         "the prior does its work, in the unit of each column: GaussianNB(prior=NormalInverseGamma(shape=..., "
-        "scale=...)); the default, prior=None, keeps variances from zero already"
+        "scale=...)); the default, prior=None, keeps variances from zero already. A grid search lists such priors; "
+        "likelihood_power='loo' helps where columns repeat each other"
     ),
 }
 """What replaces a keyword; said by estimators that do not have it."""

@@ -21,6 +21,7 @@ from bayesgen.estimators._shell import Shell
 from bayesgen.estimators._tables import is_dask
 from bayesgen.exceptions import UndefinedNumberError, ZeroProbabilityWarning
 from bayesgen.families.base import Labels, class_count
+from bayesgen.families.normal_statistics import sum_patterns
 from bayesgen.fit import LooResult
 
 __all__ = ["Prediction"]
@@ -298,8 +299,8 @@ class Prediction(Shell):
         Warns
         -----
         UserWarning
-            If they are fewer or more than were learned: some of the learned rows are predicted as well, but rows that
-            were never learned give nonsense.
+            If they are fewer or more than were learned, or others (such as those that a pipeline would have scaled
+            first): some of the learned rows are predicted as well, but rows that were never learned give nonsense.
 
         Raises
         ------
@@ -317,6 +318,14 @@ class Prediction(Shell):
                 f"loo is of rows that were learned, and predicts each from all the others: rows of weight "
                 f"{given.tolist()} by class were given, {fit.count.tolist()} were learned. For new rows take "
                 "predict_log_proba, or compare(..., test=(X, y))",
+                UserWarning,
+                stacklevel=2,
+            )
+        elif not self._were_learned(x, labels):
+            warnings.warn(
+                "loo is of rows that were learned, and the statistics of these rows are not those that were learned: "
+                "the numbers mean nothing. After a fit in a pipeline pass what its last step gets, "
+                "pipeline[:-1].transform(X)",
                 UserWarning,
                 stacklevel=2,
             )
@@ -378,6 +387,12 @@ class Prediction(Shell):
             )
         return x, labels
 
+    def _were_learned(self, x: Any, labels: Labels) -> bool:
+        """Whether encoded rows have the statistics that were learned, up to digits that `forget` may have lost."""
+        learned = self._state()
+        found = self._stats(learned.fit.features.stated, x, labels, learned.columns)
+        return _alike(sum_patterns(learned.fit.features.stats), sum_patterns(found))
+
     def _seed(self, random_state: Any) -> Any:
         return self.random_state if random_state is None else random_state
 
@@ -402,6 +417,12 @@ class Prediction(Shell):
         lengths = self._lengths(lengths, n_samples, fit)
         x, codes = fit.sample(n_samples, self._seed(random_state), lengths)
         return self._decode(x, learned.columns), fit.classes[codes]
+
+
+def _alike(a: Any, b: Any) -> bool:
+    if isinstance(a, tuple):
+        return len(a) == len(b) and all(map(_alike, a, b))
+    return np.shape(a) == np.shape(b) and np.allclose(a, b, rtol=1e-3, atol=1e-3 * np.max(np.abs(a), initial=0.0))
 
 
 def _rows_not_given() -> Any:
