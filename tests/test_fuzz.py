@@ -674,3 +674,15 @@ def test_counts_beyond_64_bits_can_be_drawn(inference):
     rate = 50e30 / 51  # Gamma(50e30 + 1, 51)
     assert_allclose(x.mean(), rate, rtol=1e-14)
     assert_allclose(x.std(), np.sqrt(rate * (1 + 1 / 51 if inference == "exact" else 1)), rtol=0.08)
+
+
+def test_no_axes_where_the_posterior_has_no_mean_covariance():
+    model = GaussianDiscriminantAnalysis(prior="reference").fit([[1.0], [2.0], [4.0]], [0, 1, 1])
+    with pytest.raises(UndefinedNumberError, match="covariance of inference='exact' does not exist"):
+        model.transform([[1.0]])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", [13862, 14393, 201387, 702717, 703359])
+def test_a_case_that_failed_once_is_answered(seed, tmp_path):
+    run_case(seed, tmp_path)
