@@ -87,6 +87,11 @@ class DiscriminantAxes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Shell)
             raise UndefinedNumberError("there is one class only: there are no axes along which classes lie apart")
         fit.check_predictive()
         params = fit.features.params
+        if not np.isfinite(params.covariance).all():
+            raise UndefinedNumberError(
+                f"the covariance of inference={self.inference!r} does not exist (too few rows for this prior), nor do "
+                "its axes: use a proper prior, or inference='mle'"
+            )
         low = np.broadcast_to(params.mean_low, params.mean.shape)
         prob = np.exp(fit.log_class)
         mean = np.where(prob[:, None] > 0, params.mean, params.mean[prob.argmax()])  # an impossible class has no say

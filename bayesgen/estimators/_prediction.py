@@ -221,7 +221,9 @@ class Prediction(Shell):
         mean, variance = self._fit_value.log_joint_moments(self._rows(X))
         sd = np.sqrt(variance + variance[:, :1])
         sd[:, 0] = 0.0
-        return mean - mean[:, :1], sd
+        warn_impossible(mean.max(axis=1))
+        with np.errstate(invalid="ignore"):  # impossible in both classes: 0/0
+            return mean - mean[:, :1], sd
 
     def _normal_interval(self, X: Any, prob: float, n_draws: int, random_state: Any) -> tuple[np.ndarray, np.ndarray]:
         """The interval with each log joint taken as normal with its exact mean and variance."""
