@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.special import betaln
 
 from bayesgen.families import (
     Bernoulli,
@@ -10,6 +11,7 @@ from bayesgen.families import (
     Labels,
     Multinomial,
     MultivariateGaussian,
+    PerClassMultivariateGaussian,
     Poisson,
     SharedVarianceGaussian,
 )
@@ -84,3 +86,27 @@ def test_the_shifted_normal_prior_has_five_halves_less_shape():
     """The mean of the variance, b / (a - 1), is the joint mode b / (a + 3/2) under a - 5/2."""
     np.testing.assert_allclose(NORMALS.shifted().mode().variance, NORMALS.replace(shape=CELLS).mean().variance)
     np.testing.assert_allclose(NORMALS.shifted(2.0).shape, CELLS - 5.0)
+
+
+def test_the_evidence_of_a_word_against_all_others_is_a_ratio_of_beta_functions():
+    count = np.array([[3.0, 0.0, 1.0, 7.0, 2.0], [0.0, 4.0, 2.0, 0.0, 1.0]])
+    rest, others = count.sum(axis=1, keepdims=True) - count, CELLS.sum(axis=1, keepdims=True) - CELLS
+    expected = (betaln(CELLS + count, others + rest) - betaln(CELLS, others)).sum(axis=0)
+    stats = WORDS.stats(count, Labels(np.array([0, 1])))
+    np.testing.assert_allclose(WORDS.log_evidence_columns(stats), expected, rtol=1e-11)
+
+
+@pytest.mark.parametrize(
+    "family", [PerClassMultivariateGaussian(), MultivariateGaussian(), Gaussian()], ids=lambda v: type(v).__name__
+)
+def test_a_class_that_loses_its_rows_keeps_no_scatter(family):
+    x = RNG.normal(size=(40, 3)) * [1.0, 1e3, 1e-3] + 5.0
+    codes = np.repeat([0, 1], 20)
+    family = family.init(x, 2)
+    both = family.stats(x, Labels(codes))
+    rest = family.remove(both, family.stats(x[20:], Labels(codes[20:])))
+    alone = family.stats(x[:20], Labels(codes[:20]))
+    assert rest.weight[1].max() == 0.0
+    if rest.scatter.ndim > 2 or isinstance(family, Gaussian):
+        assert (rest.scatter[1] == 0.0).all()
+    np.testing.assert_allclose(rest.scatter, alone.scatter, rtol=1e-9, atol=1e-9 * alone.scatter.max())
