@@ -81,3 +81,12 @@ def test_known_probabilities_stay_and_have_no_density():
 def test_without_pseudo_counts_there_is_no_evidence():
     with pytest.raises(UndefinedNumberError, match="class_alpha"):
         ClassPrior(0.0, None, 2).log_evidence(np.array([1.0, 2.0]))
+
+
+def test_draws_are_probabilities_with_the_moments_of_the_dirichlet():
+    draws = np.exp(PRIOR.draw(np.random.default_rng(0), 4000))
+    np.testing.assert_allclose(draws.sum(axis=1), 1.0, rtol=1e-13)
+    whole = st.dirichlet(ALPHA)
+    error = (draws.mean(axis=0) - whole.mean()) / np.sqrt(whole.var() / len(draws))
+    assert np.abs(error).max() < 4.0
+    np.testing.assert_allclose(draws.var(axis=0), whole.var(), rtol=0.1)
