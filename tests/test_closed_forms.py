@@ -15,6 +15,7 @@ from bayesgen.families import (
     Poisson,
     SharedVarianceGaussian,
 )
+from bayesgen.fit import LooResult
 
 RNG = np.random.default_rng(0)
 CELLS = RNG.uniform(0.4, 3.0, (2, 5))
@@ -110,3 +111,25 @@ def test_a_class_that_loses_its_rows_keeps_no_scatter(family):
     if rest.scatter.ndim > 2 or isinstance(family, Gaussian):
         assert (rest.scatter[1] == 0.0).all()
     np.testing.assert_allclose(rest.scatter, alone.scatter, rtol=1e-9, atol=1e-9 * alone.scatter.max())
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e9])
+def test_the_default_location_is_the_mean_of_all_rows_and_the_default_scale_their_variance_within(offset):
+    x = RNG.normal(size=(12, 2)) + offset
+    codes = np.array([0] * 3 + [1] * 9)
+    x[codes == 1] += 5.0
+    family = Gaussian(shape=3.0).init(x, 2)
+    found = family.resolve(family.stats(x, Labels(codes)))
+    np.testing.assert_allclose(found.loc - offset + found.loc_low, (x - offset).mean(axis=0), rtol=1e-12)
+    within = sum(((x[codes == k] - x[codes == k].mean(axis=0)) ** 2).sum(axis=0) for k in (0, 1)) / 12
+    np.testing.assert_allclose(found.scale, 2.0 * within, rtol=1e-6 if offset else 1e-12)  # x itself has 7 digits there
+
+
+def test_the_standard_error_of_a_sum_is_that_of_independent_rows():
+    joint, conditional = np.array([-1.0, -2.0, -6.0]), np.array([-0.5, -0.25, -0.75])
+    loo = LooResult(np.zeros((3, 2)), joint, conditional)
+    assert (loo.elpd_joint, loo.elpd_conditional) == (-9.0, -1.5)
+    np.testing.assert_allclose(loo.se_joint, np.sqrt(3 * 7.0))  # squares about the mean: 4 + 1 + 9, over 2
+    np.testing.assert_allclose(loo.se_conditional, np.sqrt(3 * 0.0625))
+    one = LooResult(np.zeros((1, 2)), joint[:1], conditional[:1])
+    assert np.isnan([one.se_joint, one.se_conditional]).all()
