@@ -16,6 +16,7 @@ from bayesgen.families import (
     SharedVarianceGaussian,
 )
 from bayesgen.fit import LooResult
+from bayesgen.smoothing_rules import Cells, discount
 
 RNG = np.random.default_rng(0)
 CELLS = RNG.uniform(0.4, 3.0, (2, 5))
@@ -133,3 +134,11 @@ def test_the_standard_error_of_a_sum_is_that_of_independent_rows():
     np.testing.assert_allclose(loo.se_conditional, np.sqrt(3 * 0.0625))
     one = LooResult(np.zeros((1, 2)), joint[:1], conditional[:1])
     assert np.isnan([one.se_joint, one.se_conditional]).all()
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"), [([1, 2, 5], 1 / 3), ([1, 1, 2, 0], 2 / 4), ([2, 2, 7], 0.0), ([1, 4], 1.0), ([0, 4], 0.5)]
+)
+def test_the_discount_of_absolute_discounting(counts, expected):
+    cells = Cells(np.array([counts], dtype=float), np.zeros(len(counts), dtype=int))
+    assert discount(cells) == pytest.approx(expected)
