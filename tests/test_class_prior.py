@@ -6,6 +6,7 @@ import scipy.stats as st
 from scipy.special import gammaln, logit
 
 from bayesgen.class_prior import ClassPrior
+from bayesgen.em import _log_class_prior
 from bayesgen.exceptions import UndefinedNumberError
 
 ALPHA = np.array([0.5, 2.0, 3.5])
@@ -81,3 +82,22 @@ def test_known_probabilities_stay_and_have_no_density():
 def test_without_pseudo_counts_there_is_no_evidence():
     with pytest.raises(UndefinedNumberError, match="class_alpha"):
         ClassPrior(0.0, None, 2).log_evidence(np.array([1.0, 2.0]))
+
+
+def test_draws_are_probabilities_with_the_moments_of_the_dirichlet():
+    draws = np.exp(PRIOR.draw(np.random.default_rng(0), 4000))
+    np.testing.assert_allclose(draws.sum(axis=1), 1.0, rtol=1e-13)
+    whole = st.dirichlet(ALPHA)
+    error = (draws.mean(axis=0) - whole.mean()) / np.sqrt(whole.var() / len(draws))
+    assert np.abs(error).max() < 4.0
+    np.testing.assert_allclose(draws.var(axis=0), whole.var(), rtol=0.1)
+
+
+def test_the_objective_of_em_has_the_density_also_of_an_improper_class_prior():
+    log_prob = np.log([0.3, 0.7])
+    expected = -np.log(0.3) - np.log(0.7)  # Dirichlet(0), up to its infinite constant
+    assert _log_class_prior(ClassPrior(0.0, None, 2), "map", log_prob) == pytest.approx(expected)
+    assert _log_class_prior(ClassPrior(0.0, None, 2), "mle", log_prob) == 0.0
+    assert _log_class_prior(ClassPrior(1.5, None, 2), "mean", log_prob) == pytest.approx(
+        st.dirichlet([2.5, 2.5]).logpdf([0.3, 0.7])
+    )

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.special import betaln
 
 from bayesgen.families import (
     Bernoulli,
@@ -10,9 +11,12 @@ from bayesgen.families import (
     Labels,
     Multinomial,
     MultivariateGaussian,
+    PerClassMultivariateGaussian,
     Poisson,
     SharedVarianceGaussian,
 )
+from bayesgen.fit import LooResult
+from bayesgen.smoothing_rules import Cells, discount
 
 RNG = np.random.default_rng(0)
 CELLS = RNG.uniform(0.4, 3.0, (2, 5))
@@ -84,3 +88,57 @@ def test_the_shifted_normal_prior_has_five_halves_less_shape():
     """The mean of the variance, b / (a - 1), is the joint mode b / (a + 3/2) under a - 5/2."""
     np.testing.assert_allclose(NORMALS.shifted().mode().variance, NORMALS.replace(shape=CELLS).mean().variance)
     np.testing.assert_allclose(NORMALS.shifted(2.0).shape, CELLS - 5.0)
+
+
+def test_the_evidence_of_a_word_against_all_others_is_a_ratio_of_beta_functions():
+    count = np.array([[3.0, 0.0, 1.0, 7.0, 2.0], [0.0, 4.0, 2.0, 0.0, 1.0]])
+    rest, others = count.sum(axis=1, keepdims=True) - count, CELLS.sum(axis=1, keepdims=True) - CELLS
+    expected = (betaln(CELLS + count, others + rest) - betaln(CELLS, others)).sum(axis=0)
+    stats = WORDS.stats(count, Labels(np.array([0, 1])))
+    np.testing.assert_allclose(WORDS.log_evidence_columns(stats), expected, rtol=1e-11)
+
+
+@pytest.mark.parametrize(
+    "family", [PerClassMultivariateGaussian(), MultivariateGaussian(), Gaussian()], ids=lambda v: type(v).__name__
+)
+def test_a_class_that_loses_its_rows_keeps_no_scatter(family):
+    x = RNG.normal(size=(40, 3)) * [1.0, 1e3, 1e-3] + 5.0
+    codes = np.repeat([0, 1], 20)
+    family = family.init(x, 2)
+    both = family.stats(x, Labels(codes))
+    rest = family.remove(both, family.stats(x[20:], Labels(codes[20:])))
+    alone = family.stats(x[:20], Labels(codes[:20]))
+    assert rest.weight[1].max() == 0.0
+    if rest.scatter.ndim > 2 or isinstance(family, Gaussian):
+        assert (rest.scatter[1] == 0.0).all()
+    np.testing.assert_allclose(rest.scatter, alone.scatter, rtol=1e-9, atol=1e-9 * alone.scatter.max())
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e9])
+def test_the_default_location_is_the_mean_of_all_rows_and_the_default_scale_their_variance_within(offset):
+    x = RNG.normal(size=(12, 2)) + offset
+    codes = np.array([0] * 3 + [1] * 9)
+    x[codes == 1] += 5.0
+    family = Gaussian(shape=3.0).init(x, 2)
+    found = family.resolve(family.stats(x, Labels(codes)))
+    np.testing.assert_allclose(found.loc - offset + found.loc_low, (x - offset).mean(axis=0), rtol=1e-12)
+    within = sum(((x[codes == k] - x[codes == k].mean(axis=0)) ** 2).sum(axis=0) for k in (0, 1)) / 12
+    np.testing.assert_allclose(found.scale, 2.0 * within, rtol=1e-6 if offset else 1e-12)  # x itself has 7 digits there
+
+
+def test_the_standard_error_of_a_sum_is_that_of_independent_rows():
+    joint, conditional = np.array([-1.0, -2.0, -6.0]), np.array([-0.5, -0.25, -0.75])
+    loo = LooResult(np.zeros((3, 2)), joint, conditional)
+    assert (loo.elpd_joint, loo.elpd_conditional) == (-9.0, -1.5)
+    np.testing.assert_allclose(loo.se_joint, np.sqrt(3 * 7.0))  # squares about the mean: 4 + 1 + 9, over 2
+    np.testing.assert_allclose(loo.se_conditional, np.sqrt(3 * 0.0625))
+    one = LooResult(np.zeros((1, 2)), joint[:1], conditional[:1])
+    assert np.isnan([one.se_joint, one.se_conditional]).all()
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"), [([1, 2, 5], 1 / 3), ([1, 1, 2, 0], 2 / 4), ([2, 2, 7], 0.0), ([1, 4], 1.0), ([0, 4], 0.5)]
+)
+def test_the_discount_of_absolute_discounting(counts, expected):
+    cells = Cells(np.array([counts], dtype=float), np.zeros(len(counts), dtype=int))
+    assert discount(cells) == pytest.approx(expected)
