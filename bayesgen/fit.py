@@ -35,21 +35,21 @@ DRAW_CELLS = 1 << 22  # numbers held at once while posterior draws are scored
 
 def read_only(value: Any) -> Any:
     """The same value, its arrays locked: what was learned is handed out, and is not to be changed."""
-    for array in _arrays(value):
+    for array in arrays_of(value):
         array.flags.writeable = False
     return value
 
 
-def _arrays(value: Any) -> Iterator[np.ndarray]:
+def arrays_of(value: Any) -> Iterator[np.ndarray]:
     """The arrays of nested tuples and families."""
     if isinstance(value, np.ndarray):
         yield value
     elif isinstance(value, tuple):
         for part in value:
-            yield from _arrays(part)
+            yield from arrays_of(part)
     elif isinstance(value, Family):
         for field in dataclasses.fields(value):  # type: ignore[arg-type]
-            yield from _arrays(getattr(value, field.name))
+            yield from arrays_of(getattr(value, field.name))
 
 
 class _Value:

@@ -22,7 +22,7 @@ from bayesgen.estimators._tables import is_dask
 from bayesgen.exceptions import UndefinedNumberError, ZeroProbabilityWarning
 from bayesgen.families.base import Labels, class_count
 from bayesgen.families.normal_statistics import sum_patterns
-from bayesgen.fit import LooResult
+from bayesgen.fit import LooResult, arrays_of
 
 __all__ = ["Prediction"]
 
@@ -393,7 +393,7 @@ class Prediction(Shell):
         """Whether encoded rows have the statistics that were learned, up to digits that `forget` may have lost."""
         learned = self._state()
         found = self._stats(learned.fit.features.stated, x, labels, learned.columns)
-        return _alike(sum_patterns(learned.fit.features.stats), sum_patterns(found))
+        return _alike(list(arrays_of(sum_patterns(learned.fit.features.stats))), list(arrays_of(sum_patterns(found))))
 
     def _seed(self, random_state: Any) -> Any:
         return self.random_state if random_state is None else random_state
@@ -421,10 +421,13 @@ class Prediction(Shell):
         return self._decode(x, learned.columns), fit.classes[codes]
 
 
-def _alike(a: Any, b: Any) -> bool:
-    if isinstance(a, tuple):
-        return len(a) == len(b) and all(map(_alike, a, b))
-    return np.shape(a) == np.shape(b) and np.allclose(a, b, rtol=1e-3, atol=1e-3 * np.max(np.abs(a), initial=0.0))
+def _alike(whole: list[np.ndarray], part: list[np.ndarray]) -> bool:
+    """Whether numbers agree to three digits, with some slack for rounding errors, which statistics hold as well."""
+    noise = 1e-9 * max(np.max(np.abs(a), initial=0.0) for a in whole)
+    return len(whole) == len(part) and all(
+        a.shape == b.shape and np.allclose(a, b, rtol=1e-3, atol=1e-3 * np.max(np.abs(a), initial=0.0) + noise)
+        for a, b in zip(whole, part, strict=True)
+    )
 
 
 def _rows_not_given() -> Any:
