@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen._kernels import blas_beside
+from bayesgen._kernels import blas_beside, map_rows
 from bayesgen._math import logsumexp
 from bayesgen._random import generator
 from bayesgen._values import python_value
@@ -459,7 +459,11 @@ def add_class(log_class: np.ndarray, features: np.ndarray) -> np.ndarray:
     """Log of p(y) p(x | y); a class of probability zero is -inf, and its features are not consulted."""
     never = np.isneginf(log_class)
     if not never.any():
-        return log_class + features
+        if log_class.ndim > 1 or features.ndim > 2:
+            return log_class + features
+        out = np.empty(features.shape)
+        map_rows(lambda i, j: np.add(log_class, features[i:j], out=out[i:j]), len(features), features.size)
+        return out
     return np.where(never, -np.inf, log_class + np.where(never, 0.0, features))
 
 

@@ -180,10 +180,10 @@ class MultivariateGaussian(Multivariate):
 
     def relative_log_prob(self, params: MultivariateGaussianParams, x: Any) -> np.ndarray:
         """See `Family.relative_log_prob`: linear in x, without the square that all classes share."""
-        if namespace(x, *params) is np and not has_missing(x):
+        if namespace(x, *params) is np:
             low = np.broadcast_to(params.mean_low, params.mean.shape)
             linear = linear_score(x, params.mean, low, inverse_factor(params.covariance)[0])
-            if linear is not None:
+            if linear is not None and not has_missing(linear):  # where x has missing cells
                 return linear
         return self.log_prob(params, x)
 

@@ -27,6 +27,7 @@ Formula = Callable[[Array, Array, Any], Array]  # quadratic form, ln det and num
 
 LOG_PI = float(np.log(np.pi))
 FAR = 256.0  # standard deviations between class means that a linear score may span
+CENTRAL = 64.0  # nats that the first class mean may add to a linear score
 COMMON = 32  # rows of a pattern from which it is worth a product of its own
 STACK_CELLS = 1 << 20  # numbers in a stack of small matrices
 
@@ -45,23 +46,31 @@ def observed_factor(matrix: Array, observed: Array) -> tuple[Array, Array]:
 def _forms(loc: Array, low: Array, inverse: Array, xp: Any) -> Forms:
     """Quadratic forms |W (x - m_k)|^2 of rows x, as a function that gives (n, K); W is (d, d) or (K, d, d).
 
-    Where the means are within `NEAR` standard deviations of each other, rows are centred once, and the means are taken
-    off after a matrix product: one for all classes if W is shared, else one with the factors side by side.
+    Where W is shared and the means are within `NEAR` standard deviations of each other, rows are centred once, and the
+    means are taken off after the matrix product.
     """
-    shared = inverse.ndim == 2
-    if xp is np:
-        centre, turned = loc[0], np.swapaxes(inverse, -1, -2)
-        offset = (((loc - centre) + (low - low[0]))[:, None] @ turned)[:, 0]
-        if (offset * offset).sum(axis=1).max(initial=0.0) <= NEAR**2:
-            rest = low[0] @ turned  # the low-order part of the centre
-            return _near_shared(centre, rest, offset, inverse) if shared else _near_forms(centre, offset + rest, turned)
+    factors = [inverse] * len(loc) if inverse.ndim == 2 else inverse
+    if xp is not np:
 
-    def forms(x: Array, _: _kernels.Buffers) -> Array:
-        out = []
-        for k in range(len(loc)):
-            z = ((x - loc[k]) - low[k]) @ (inverse if shared else inverse[k]).T
-            out.append((z * z).sum(axis=1))
-        return xp.stack(out, axis=1)
+        def traced(x: Array, _: _kernels.Buffers) -> Array:
+            z = [((x - m) - rest) @ factor.T for m, rest, factor in zip(loc, low, factors, strict=True)]
+            return xp.stack([(v * v).sum(axis=1) for v in z], axis=1)
+
+        return traced
+    if inverse.ndim == 2:
+        offset = ((loc - loc[0]) + (low - low[0])) @ inverse.T
+        if (offset * offset).sum(axis=1).max(initial=0.0) <= NEAR**2:
+            return _near_forms(loc[0], low[0] @ inverse.T, offset, inverse)
+    centres = [
+        (m, rest @ factor.T, np.asfortranarray(factor)) for m, rest, factor in zip(loc, low, factors, strict=True)
+    ]
+
+    def forms(x: np.ndarray, buffers: _kernels.Buffers) -> np.ndarray:
+        out = buffers("forms", len(x), len(loc))
+        for k, centre in enumerate(centres):
+            z = whiten(x, *centre, buffers)
+            np.einsum("ij,ij->i", z, z, out=out[:, k])
+        return out
 
     return forms
 
@@ -76,7 +85,7 @@ def whiten(
     return z
 
 
-def _near_shared(centre: np.ndarray, rest: np.ndarray, offset: np.ndarray, inverse: np.ndarray) -> Forms:
+def _near_forms(centre: np.ndarray, rest: np.ndarray, offset: np.ndarray, inverse: np.ndarray) -> Forms:
     """|z|^2 - 2 z'm_k + |m_k|^2, with z the whitened row; the factor W is lower triangular."""
     square, cross, lower = (offset * offset).sum(axis=1), -2.0 * offset.T, np.asfortranarray(inverse)
 
@@ -86,21 +95,6 @@ def _near_shared(centre: np.ndarray, rest: np.ndarray, offset: np.ndarray, inver
         out += np.einsum("ij,ij->i", z, z)[:, None]
         out += square
         return np.maximum(out, 0.0, out=out)
-
-    return forms
-
-
-def _near_forms(centre: np.ndarray, offset: np.ndarray, turned: np.ndarray) -> Forms:
-    """The product of rows with the factors of all classes side by side."""
-    n_classes, d = offset.shape
-    wide = np.ascontiguousarray(np.moveaxis(turned, 0, 1)).reshape(d, n_classes * d)
-
-    def forms(x: np.ndarray, buffers: _kernels.Buffers) -> np.ndarray:
-        z = np.subtract(x, centre, out=buffers("rows", *x.shape))
-        z = np.matmul(z, wide, out=buffers("wide", len(x), n_classes * d))
-        z -= offset.ravel()
-        z = z.reshape(-1, n_classes, d)
-        return np.einsum("ikj,ikj->ik", z, z)
 
     return forms
 
@@ -118,7 +112,8 @@ def score(x: Any, loc: Array, low: Array, matrix: Array, formula: Formula, xp: A
     def work(block: slice, buffers: _kernels.Buffers) -> np.ndarray:
         return formula(forms(np.asarray(_kernels.rows(x, block), dtype=float), buffers), logdet, d)
 
-    return _kernels.score_blocks(work, x.shape[0], n_classes, d if inverse.ndim == 2 else d * n_classes)
+    cost = d if inverse.ndim == 2 else d * n_classes
+    return _kernels.score_blocks(work, x.shape[0], n_classes, cost, max(1, _kernels.SCORE_CELLS // max(1, d)))
 
 
 def linear_score(x: Any, loc: np.ndarray, low: np.ndarray, inverse: np.ndarray) -> np.ndarray | None:
@@ -133,11 +128,16 @@ def linear_score(x: Any, loc: np.ndarray, low: np.ndarray, inverse: np.ndarray) 
         return None
     weights = offset @ inverse
     constant = -0.5 * square - weights @ low[0]
+    # Products of rows that are not centred lose no more digits than those of the scores themselves.
+    central = bool((np.abs(weights) @ np.abs(centre)).max(initial=0.0) <= CENTRAL)
+    if central:
+        constant = constant - weights @ centre
 
     def work(block: slice, buffers: _kernels.Buffers) -> np.ndarray:
-        rows = _kernels.rows(x, block)
-        residual = np.subtract(rows, centre, out=buffers("rows", *rows.shape))
-        out = np.matmul(residual, weights.T, out=buffers("scores", len(rows), len(loc)))
+        rows = np.asarray(_kernels.rows(x, block), dtype=float)
+        if not central:
+            rows = np.subtract(rows, centre, out=buffers("rows", *rows.shape))
+        out = np.matmul(rows, weights.T, out=buffers("scores", len(rows), len(loc)))
         out += constant
         return out
 

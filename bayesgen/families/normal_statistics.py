@@ -72,7 +72,9 @@ def distinct(observed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def has_missing(x: Any) -> bool:
     """Whether any cell of a dense or sparse matrix is NaN."""
     values = x.data if hasattr(x, "indptr") else x
-    return bool(values.size) and bool(np.isnan(np.min(values)))
+    if not values.size:
+        return False
+    return any(_kernels.map_rows(lambda i, j: bool(np.isnan(np.min(values[i:j]))), len(values), values.size))
 
 
 def with_something_observed(x: Any, r: Labels) -> tuple[np.ndarray, Labels]:
