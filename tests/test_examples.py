@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,14 +14,10 @@ import bayesgen
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 # These compile NUTS.
 SAMPLED = {"gda_full_bayes", "hierarchical_words", "small_data_calibration", "smoothing_is_a_prior"}
-LONG = {"generative_or_discriminative", "unlabelled_documents"}
 
 
-def case(path: Path) -> Any:
-    return pytest.param(path, id=path.stem, marks=pytest.mark.slow if path.stem in SAMPLED | LONG else ())
-
-
-@pytest.mark.parametrize("example", [case(path) for path in EXAMPLES])
+@pytest.mark.slow
+@pytest.mark.parametrize("example", EXAMPLES, ids=[path.stem for path in EXAMPLES])
 def test_an_example_runs_and_draws_its_figure(example: Path, tmp_path: Path) -> None:
     settings = {"BAYESGEN_QUICK": "1", "BAYESGEN_FIGURES": str(tmp_path), "MPLBACKEND": "Agg"}
     # The package that is under test, also where it is not installed.

@@ -69,7 +69,8 @@ def test_a_flat_prior_says_nothing_and_a_strong_one_is_found_out():
     assert set(prior_sensitivity(against, var_names="mean")["diagnosis"]) == {"prior and data compete"}
 
 
-@pytest.mark.parametrize("covariance", ["shared", pytest.param("per_class", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("covariance", ["shared", "per_class"])
 def test_arviz_finds_the_same_from_draws(covariance):
     X, y = load_iris(return_X_y=True)
     X, y = X[::5], y[::5]
