@@ -43,12 +43,15 @@ def observed_factor(matrix: Array, observed: Array) -> tuple[Array, Array]:
     return xp.where(block, inverse, 0.0), logdet
 
 
-def _forms(loc: Array, low: Array, inverse: Array, xp: Any) -> Forms:
+def _forms(loc: Array, low: Array, inverse: Array, xp: Any) -> tuple[Forms, int]:
     """Quadratic forms |W (x - m_k)|^2 of rows x, as a function that gives (n, K); W is (d, d) or (K, d, d).
 
-    Where W is shared and the means are within `NEAR` standard deviations of each other, rows are centred once, and the
-    means are taken off after the matrix product.
+    Also how many numbers it holds for each row.
+
+    Where the means are within `NEAR` standard deviations of each other, rows are centred once, and the means are taken
+    off after a matrix product: one for all classes if W is shared, else one with the factors side by side.
     """
+    d = loc.shape[1]
     factors = [inverse] * len(loc) if inverse.ndim == 2 else inverse
     if xp is not np:
 
@@ -56,11 +59,14 @@ def _forms(loc: Array, low: Array, inverse: Array, xp: Any) -> Forms:
             z = [((x - m) - rest) @ factor.T for m, rest, factor in zip(loc, low, factors, strict=True)]
             return xp.stack([(v * v).sum(axis=1) for v in z], axis=1)
 
-        return traced
-    if inverse.ndim == 2:
-        offset = ((loc - loc[0]) + (low - low[0])) @ inverse.T
-        if (offset * offset).sum(axis=1).max(initial=0.0) <= NEAR**2:
-            return _near_forms(loc[0], low[0] @ inverse.T, offset, inverse)
+        return traced, d
+    turned = np.swapaxes(inverse, -1, -2)
+    offset = (((loc - loc[0]) + (low - low[0]))[:, None] @ turned)[:, 0]
+    if (offset * offset).sum(axis=1).max(initial=0.0) <= NEAR**2:
+        rest = low[0] @ turned  # the low-order part of the centre
+        if inverse.ndim == 2:
+            return _near_shared(loc[0], rest, offset, inverse), d
+        return _near(loc[0], offset + rest, turned), d * len(loc)
     centres = [
         (m, rest @ factor.T, np.asfortranarray(factor)) for m, rest, factor in zip(loc, low, factors, strict=True)
     ]
@@ -72,7 +78,7 @@ def _forms(loc: Array, low: Array, inverse: Array, xp: Any) -> Forms:
             np.einsum("ij,ij->i", z, z, out=out[:, k])
         return out
 
-    return forms
+    return forms, d
 
 
 def whiten(
@@ -85,7 +91,7 @@ def whiten(
     return z
 
 
-def _near_forms(centre: np.ndarray, rest: np.ndarray, offset: np.ndarray, inverse: np.ndarray) -> Forms:
+def _near_shared(centre: np.ndarray, rest: np.ndarray, offset: np.ndarray, inverse: np.ndarray) -> Forms:
     """|z|^2 - 2 z'm_k + |m_k|^2, with z the whitened row; the factor W is lower triangular."""
     square, cross, lower = (offset * offset).sum(axis=1), -2.0 * offset.T, np.asfortranarray(inverse)
 
@@ -99,13 +105,28 @@ def _near_forms(centre: np.ndarray, rest: np.ndarray, offset: np.ndarray, invers
     return forms
 
 
+def _near(centre: np.ndarray, offset: np.ndarray, turned: np.ndarray) -> Forms:
+    """The product of rows with the factors of all classes side by side."""
+    n_classes, d = offset.shape
+    wide = np.ascontiguousarray(np.moveaxis(turned, 0, 1)).reshape(d, n_classes * d)
+
+    def forms(x: np.ndarray, buffers: _kernels.Buffers) -> np.ndarray:
+        z = np.subtract(x, centre, out=buffers("rows", *x.shape))
+        z = np.matmul(z, wide, out=buffers("wide", len(x), n_classes * d))
+        z -= offset.ravel()
+        z = z.reshape(-1, n_classes, d)
+        return np.einsum("ikj,ikj->ik", z, z)
+
+    return forms
+
+
 def score(x: Any, loc: Array, low: Array, matrix: Array, formula: Formula, xp: Any, factor: Any = None) -> Array:
     """formula(q, ln|matrix|, number of observed columns), shape (n, K); NaN cells are integrated out."""
     inverse, logdet = inverse_factor(matrix) if factor is None else factor
     n_classes, d = loc.shape
     if xp is np and has_missing(x):
         return _score_by_pattern(np.asarray(dense(x), dtype=float), loc, low, matrix, formula, (inverse, logdet))
-    forms = _forms(loc, low, inverse, xp)
+    forms, cells = _forms(loc, low, inverse, xp)
     if xp is not np:
         return formula(forms(x, _kernels.Buffers()), logdet, d)
 
@@ -113,7 +134,7 @@ def score(x: Any, loc: Array, low: Array, matrix: Array, formula: Formula, xp: A
         return formula(forms(np.asarray(_kernels.rows(x, block), dtype=float), buffers), logdet, d)
 
     cost = d if inverse.ndim == 2 else d * n_classes
-    return _kernels.score_blocks(work, x.shape[0], n_classes, cost, max(1, _kernels.SCORE_CELLS // max(1, d)))
+    return _kernels.score_blocks(work, x.shape[0], n_classes, cost, max(1, _kernels.SCORE_CELLS // max(1, cells)))
 
 
 def linear_score(x: Any, loc: np.ndarray, low: np.ndarray, inverse: np.ndarray) -> np.ndarray | None:
@@ -156,7 +177,7 @@ def _score_by_pattern(x: np.ndarray, loc: Array, low: Array, matrix: Array, form
         seen = np.flatnonzero(patterns[p])
         index = order[begins[p] : begins[p + 1]]
         inverse, logdet = whole if patterns[p].all() else inverse_factor(matrix[..., seen[:, None], seen])
-        forms, buffers = _forms(loc[:, seen], low[:, seen], inverse, np), _kernels.Buffers()
+        (forms, _), buffers = _forms(loc[:, seen], low[:, seen], inverse, np), _kernels.Buffers()
         for block in _kernels.row_blocks(len(index), len(seen) * (1 if inverse.ndim == 2 else len(loc))):
             out[index[block]] = formula(forms(x[index[block]][:, seen], buffers), logdet, len(seen))
     rare = np.flatnonzero(something & (sizes < COMMON))
