@@ -74,6 +74,8 @@ def has_missing(x: Any) -> bool:
     values = x.data if hasattr(x, "indptr") else x
     if not values.size:
         return False
+    if not isinstance(values, np.ndarray):  # rows on a device, which know their least
+        return bool(np.isnan(np.min(values)))
     return any(_kernels.map_rows(lambda i, j: bool(np.isnan(np.min(values[i:j]))), len(values), values.size))
 
 
