@@ -63,7 +63,7 @@ def row_parts(X: Any) -> list[tuple[slice, Any]] | None:
     return [(s.index[0], s.data) for s in shards]
 
 
-def rows_on_device(estimator: Any, X: Any, stated: Any, columns: Columns) -> Any:
+def rows_on_device(X: Any, stated: Any, columns: Columns) -> Any:
     """The rows in a form that is summed up where it lies; None if they must come here, to be read or refused."""
     if not isinstance(stated, SUMMED) or getattr(stated, "coefficient", False) or columns.names is not None:
         return None
@@ -83,7 +83,7 @@ def summarise_part(
         present = np.unique(y) if classes is None else classes
         columns = known or Columns(X.shape[1])
         stated = estimator._stated(columns, len(present))
-        rows = rows_on_device(estimator, X, stated, columns)
+        rows = rows_on_device(X, stated, columns)
         if rows is not None:
             _labels.check_rows(rows, y)
             labels = Labels(_labels.encode_labels(y, present), weights)
